@@ -30,6 +30,7 @@ mod sanitizers;
 mod signals;
 mod stacks;
 mod surroundings;
+mod system_scope;
 mod tools;
 mod verdicts;
 
@@ -44,6 +45,7 @@ fn main() {
     chaos::add(&mut trials);
     host_accesses::add(&mut trials);
     host_side::add(&mut trials);
+    system_scope::add(&mut trials);
     kernel_code::add(&mut trials);
     signals::add(&mut trials);
     live::add(&mut trials);

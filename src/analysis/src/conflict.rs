@@ -14,7 +14,10 @@ pub(crate) fn kind(later: Mode, earlier: Mode) -> Option<ConflictKind> {
         (Mode::Free, _) | (_, Mode::Free) => Some(ConflictKind::UseAfterFree),
         (Mode::Allocate, _) | (_, Mode::Allocate) => Some(ConflictKind::UseBeforeAlloc),
         // The memory system orders atomic operations among themselves.
-        (Mode::Atomic, Mode::Atomic) => None,
+        _ if later.is_atomic() && earlier.is_atomic() => None,
+        // So it does with strong operations whose scopes include both sides, the host's among them.
+        // PTX ISA, Memory Consistency Model: Morally strong operations; Conflict and Data-races.
+        _ if later.is_strong() && earlier.is_strong() => None,
         // A prefetch of managed memory is coherent with every use of the memory. A discard is not
         // coherent with any use, nor with a prefetch. Driver API, `cuMemDiscardBatchAsync`.
         (Mode::Prefetch, Mode::Discard) => Some(ConflictKind::ReadAfterWrite),
@@ -86,6 +89,21 @@ mod tests {
             (Read, ReadWrite, Some(ReadAfterWrite)),
             (Atomic, Atomic, None),
             (Atomic, Read, Some(WriteAfterRead)),
+            (StrongRead, StrongWrite, None),
+            (StrongWrite, StrongRead, None),
+            (StrongWrite, StrongWrite, None),
+            (StrongWrite, StrongAtomic, None),
+            (StrongAtomic, StrongRead, None),
+            (StrongAtomic, Atomic, None),
+            (StrongRead, Read, None),
+            (StrongRead, Write, Some(ReadAfterWrite)),
+            (Read, StrongWrite, Some(ReadAfterWrite)),
+            (StrongWrite, Write, Some(WriteAfterWrite)),
+            // An atomic operation of a smaller scope is none for the host.
+            (StrongRead, Atomic, Some(ReadAfterWrite)),
+            (Atomic, StrongWrite, Some(ReadAfterWrite)),
+            (StrongWrite, MayWrite, Some(WriteAfterWrite)),
+            (Free, StrongRead, Some(UseAfterFree)),
             (Read, Atomic, Some(ReadAfterWrite)),
             (MayWrite, Read, Some(WriteAfterRead)),
             (MayWrite, MayWrite, Some(ReadAfterWrite)),

@@ -65,6 +65,12 @@ pub struct Statistics {
     pub antichain_overflows: u64,
     /// Chains (streams, host, callbacks) with a clock.
     pub chains: u64,
+    /// Whether a device used page-locked or managed memory when the call had returned, so that the
+    /// host's own loads and stores could meet it.
+    pub host_memory_in_flight: bool,
+    /// Whether the program shows what its host does, by annotations or because it was compiled for
+    /// it.
+    pub shows_host_accesses: bool,
     /// Segments of shadow memory held now.
     pub segments: u64,
 }

@@ -60,10 +60,12 @@ impl Replaces for Mode {
     fn stands_for_all(self, earlier: Mode) -> bool {
         match self {
             // Two reads do not conflict, nor do two atomics or two prefetches: each stands only for
-            // accesses of its own mode.
-            Self::Read => earlier == Self::Read,
-            Self::Atomic => earlier == Self::Atomic,
-            Self::Prefetch => earlier == Self::Prefetch,
+            // accesses of its own kind. Strong accesses do not conflict with each other: none of
+            // them stands for a weak one.
+            Self::Read => matches!(earlier, Self::Read | Self::StrongRead),
+            Self::Atomic => earlier.is_atomic(),
+            Self::Prefetch | Self::StrongRead | Self::StrongAtomic => earlier == self,
+            Self::StrongWrite => earlier.is_strong(),
             Self::Allocate | Self::Free | Self::Discard => true,
             // A prefetch does not conflict with a write, but it does with these.
             _ => !matches!(earlier, Self::Discard | Self::Allocate | Self::Free),
@@ -210,6 +212,53 @@ pub(crate) fn runs(extent: &Extent) -> impl Iterator<Item = ByteRange> {
 pub(crate) fn shifted(range: ByteRange, shift: u64) -> ByteRange {
     let start = range.start.wrapping_add(shift);
     ByteRange::with_len(start, range.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Replaces;
+    use crate::conflict::kind;
+    use streamsan_model::Mode;
+
+    #[test]
+    fn who_stands_for_another_races_with_all_that_the_other_races_with() {
+        for mode in Mode::ALL {
+            for earlier in Mode::ALL {
+                // The end of a life conflicts with every use, and nothing else is like it.
+                let is_life = matches!(earlier, Mode::Allocate | Mode::Free);
+                let races_with = |other, later| kind(later, other).is_some();
+                let all = Mode::ALL.into_iter();
+                let all = all.filter(|later| races_with(earlier, *later)).collect::<Vec<_>>();
+                if mode.stands_for_all(earlier) && !is_life {
+                    let missed = all.iter().find(|later| !races_with(mode, **later));
+                    assert_eq!(missed, None, "{mode:?} for {earlier:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_joined_mode_races_with_all_that_one_of_the_two_races_with() {
+        let uses = [
+            Mode::Read,
+            Mode::Write,
+            Mode::ReadWrite,
+            Mode::Atomic,
+            Mode::MayWrite,
+            Mode::StrongRead,
+            Mode::StrongWrite,
+            Mode::StrongAtomic,
+        ];
+        for (a, b) in uses.into_iter().flat_map(|a| uses.map(|b| (a, b))) {
+            let joined = a.joined(b);
+            assert_eq!(joined, b.joined(a));
+            assert_eq!(joined.writes(), a.writes() || b.writes(), "{a:?} and {b:?}");
+            for later in Mode::ALL {
+                let one = kind(later, a).is_some() || kind(later, b).is_some();
+                assert!(!one || kind(later, joined).is_some(), "{later:?} after {a:?} and {b:?}");
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::shadow::Limits;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use streamsan_model::{
-    Access, AllocationId, Entities, KernelId, MemoryKind, Mode, Operation, StreamId,
+    Access, Action, AllocationId, Entities, KernelId, MemoryKind, Mode, Operation, StreamId,
 };
 
 /// The site of an access: its place, and its view of earlier accesses.
@@ -101,6 +101,7 @@ impl Core {
         let may_overlap = !is_brief || self.statistics.ambiguous > 0;
         let ambiguous = if may_overlap { self.overlap_flag(op, is_brief) } else { None };
         self.statistics.accesses += 1;
+        self.note_host_memory(op, access, site);
         AccessRecord {
             id: self.statistics.accesses - 1,
             op: op.g,
@@ -124,6 +125,22 @@ impl Core {
 }
 
 impl Core {
+    /// Notes whether the host's own loads and stores could meet what a device does, and whether the
+    /// program shows them.
+    #[inline]
+    fn note_host_memory(&mut self, op: &Operation, access: &Access, site: &Site<'_>) {
+        if site.place.is_host() {
+            self.statistics.shows_host_accesses |= matches!(op.action, Action::HostAccess);
+        } else if !self.statistics.host_memory_in_flight
+            && !site.synchronous
+            && site.role == Role::Ordinary
+        {
+            let allocation = self.entities.allocation(access.allocation);
+            self.statistics.host_memory_in_flight =
+                allocation.is_some_and(|allocation| allocation.kind.is_shared_with_host());
+        }
+    }
+
     /// The flag that is raised when another thread's call on the same stream overlaps with the
     /// current call.
     fn overlap_flag(&mut self, op: &Operation, is_brief: bool) -> Option<Arc<AtomicBool>> {

@@ -40,7 +40,7 @@ impl Order for View {
             Place::Chain(chain) => self.know.documented.covers_reads(chain, op.0),
             Place::Host(_) => false,
         };
-        self.covers(place, op) || mode == Mode::Read && reads_are_done()
+        self.covers(place, op) || mode.weak() == Mode::Read && reads_are_done()
     }
 }
 
@@ -51,7 +51,7 @@ impl View {
             Place::Host(agent) => {
                 agent == self.agent || self.know.covers_host_incidentally(agent, earlier.op.0)
             }
-            Place::Chain(chain) if earlier.access.mode == Mode::Read => {
+            Place::Chain(chain) if earlier.access.mode.weak() == Mode::Read => {
                 self.know.covers_reads_incidentally(chain, earlier.op.0)
             }
             Place::Chain(chain) => self.know.covers_incidentally(chain, earlier.op.0),

@@ -23,7 +23,7 @@ use streamsan_analysis::HostModel;
 use streamsan_kernels::reader::Reader;
 use streamsan_model::{Entity, IncompleteReason, OpSeq, Process, ProcessId, TraceItem};
 use streamsan_store::{Error, Meta, Writer};
-use streamsan_wire::{Api, FenceCounts, ProcessInfo, ProcessKey, Record, RunDirectory};
+use streamsan_wire::{Api, ProcessInfo, ProcessKey, Record, RunDirectory};
 use tracing::{debug, info};
 
 /// Records handed out in one step.
@@ -413,8 +413,6 @@ impl Collector {
         if waited > Duration::ZERO {
             self.record(Step::Note(WAITED, waited.as_millis().to_string()));
         }
-        let fences = self.run.processes().iter().map(|process| process.fences);
-        let fences = fences.fold(FenceCounts::default(), FenceCounts::with);
         let mut recorder = self.recorder.end(&|| self.run.note_progress());
         self.log.commit(self.newest, recorder.bytes_behind());
         recorder.commit();
@@ -435,6 +433,6 @@ impl Collector {
         let reasons = recording.reasons.len();
         info!(reasons, "the trace is closed");
         leave(goes_on, (self.merge, self.resolver, self.stacks, self.reports));
-        Recording { waited, fences, ..recording }
+        Recording { waited, ..recording }
     }
 }

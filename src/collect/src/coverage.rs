@@ -1,9 +1,12 @@
 //! The entry points of the driver that were used.
 
 use super::resolve::Resolver;
-use streamsan_model::IncompleteReason;
+use streamsan_model::{HostAccesses, IncompleteReason, Unwatched};
 use streamsan_store::{Coverage, EntryPoint, Treatment};
-use streamsan_wire::{Effect, RunDirectory, effect_of, find_entry};
+use streamsan_wire::{
+    Effect, LeftAlone, NotFenced, ProcessInfo, RunDirectory, Unwatched as Stopped, effect_of,
+    find_entry,
+};
 
 /// Coverage of a run and the reasons that follow from it and from its processes.
 pub(super) fn conclude(
@@ -41,10 +44,40 @@ pub(super) fn conclude(
             entry_points,
             dropped,
             kernels: resolver.gaps().kernels(),
+            host_accesses: run.has_fences().then(|| fenced(processes)),
             ..Coverage::default()
         },
         reasons,
     )
+}
+
+/// What the processes tell of their fences, all together.
+fn fenced(processes: &[ProcessInfo]) -> HostAccesses {
+    let of = |process: &ProcessInfo| {
+        let fences = &process.fences;
+        let not_fenced =
+            NotFenced::ALL.map(|why| (why.description(), fences.not_fenced[why as usize]));
+        let left_alone = LeftAlone::ALL.map(|why| (why.description(), fences.alone[why as usize]));
+        HostAccesses {
+            operations: fences.qualified,
+            fenced: fences.fenced,
+            in_part: fences.partly,
+            not_fenced: counted(&not_fenced),
+            left_alone: counted(&left_alone),
+            unwatched: fences.stopped.map(|reason| match reason {
+                Stopped::NoLibrary => Unwatched::NoLibrary,
+                Stopped::OwnHandler => Unwatched::OwnHandler,
+                Stopped::DriverTouches => Unwatched::DriverTouches,
+                Stopped::Refused => Unwatched::Refused,
+            }),
+        }
+    };
+    processes.iter().map(of).reduce(HostAccesses::joined).unwrap_or_default()
+}
+
+fn counted(reasons: &[(&str, u64)]) -> Vec<(String, u64)> {
+    let counted = reasons.iter().filter(|(_, count)| *count > 0);
+    counted.map(|(reason, count)| ((*reason).to_owned(), *count)).collect()
 }
 
 fn treatment(name: &str) -> Treatment {

@@ -100,12 +100,28 @@ impl ByteSet {
     }
 }
 
-/// What a launch read, wrote and updated atomically in global memory.
+/// Bytes of global memory that were read, written and updated atomically.
 #[derive(Debug, Clone, Default)]
-pub struct AccessLog {
+pub struct AccessSets {
     pub reads: ByteSet,
     pub writes: ByteSet,
     pub atomics: ByteSet,
+}
+
+/// What a launch did with global memory.
+#[derive(Debug, Clone, Default)]
+pub struct AccessLog {
+    /// By weak operations, and strong ones whose scope is not the system.
+    pub weak: AccessSets,
+    /// By strong operations at system scope (PTX ISA, Memory Consistency Model).
+    pub strong: AccessSets,
     /// What threads did before they had waited for the prerequisite grids, of a kernel that waits.
     pub before_wait: Option<Box<AccessLog>>,
+}
+
+impl AccessLog {
+    /// The sets of strong operations at system scope, or of all others.
+    pub(crate) fn sets(&mut self, strong: bool) -> &mut AccessSets {
+        if strong { &mut self.strong } else { &mut self.weak }
+    }
 }

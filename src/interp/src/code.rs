@@ -154,6 +154,7 @@ pub(crate) enum Op {
     },
     Load {
         place: Place,
+        strong: bool,
         size: u8,
         d: Slot,
         a: Slot,
@@ -161,6 +162,7 @@ pub(crate) enum Op {
     },
     Store {
         place: Place,
+        strong: bool,
         size: u8,
         v: Slot,
         a: Slot,
@@ -168,6 +170,7 @@ pub(crate) enum Op {
     },
     LoadVector {
         place: Place,
+        strong: bool,
         size: u8,
         count: u8,
         list: u32,
@@ -176,6 +179,7 @@ pub(crate) enum Op {
     },
     StoreVector {
         place: Place,
+        strong: bool,
         size: u8,
         count: u8,
         list: u32,
@@ -185,6 +189,7 @@ pub(crate) enum Op {
     Atomic {
         f: Fn3,
         place: Place,
+        strong: bool,
         size: u8,
         d: Slot,
         a: Slot,

@@ -26,7 +26,7 @@ mod tests;
 mod thread;
 mod warp;
 
-pub use access::{AccessLog, ByteSet};
+pub use access::{AccessLog, AccessSets, ByteSet};
 pub use fault::{Fault, FaultKind, LaunchFault, LowerError};
 pub use memory::Memory;
 pub use program::{GlobalVar, KernelId, KernelInfo, Program, Relocation, RelocationTarget};

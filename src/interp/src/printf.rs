@@ -46,7 +46,7 @@ pub(crate) fn render(
     let mut argument = |spaces: &mut Spaces<'_>, size: u64| {
         next = next.next_multiple_of(size);
         let mut buf = [0u8; 8];
-        spaces.load(local, Place::Generic, next, &mut buf[..size as usize])?;
+        spaces.load(local, (Place::Generic, false), next, &mut buf[..size as usize])?;
         next += size;
         Ok(u64::from_le_bytes(buf))
     };

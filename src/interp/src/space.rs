@@ -57,7 +57,7 @@ impl Spaces<'_> {
     pub(crate) fn load(
         &mut self,
         local: &[u8],
-        place: Place,
+        (place, strong): (Place, bool),
         address: u64,
         buf: &mut [u8],
     ) -> Result<(), FaultKind> {
@@ -71,7 +71,7 @@ impl Spaces<'_> {
         let window = match place {
             Place::Global | Place::Generic => {
                 self.memory.load(at, buf).map_err(|fault| illegal(fault.address, size))?;
-                self.log.reads.insert(at, size as u64);
+                self.log.sets(strong).reads.insert(at, size as u64);
                 return Ok(());
             }
             Place::Shared => &*self.shared,
@@ -88,7 +88,7 @@ impl Spaces<'_> {
     pub(crate) fn store(
         &mut self,
         local: &mut [u8],
-        place: Place,
+        (place, strong): (Place, bool),
         address: u64,
         data: &[u8],
     ) -> Result<(), FaultKind> {
@@ -102,7 +102,7 @@ impl Spaces<'_> {
         let window = match place {
             Place::Global | Place::Generic => {
                 self.memory.store(at, data).map_err(|fault| illegal(fault.address, size))?;
-                self.log.writes.insert(at, size as u64);
+                self.log.sets(strong).writes.insert(at, size as u64);
                 return Ok(());
             }
             Place::Shared => &mut *self.shared,
@@ -120,7 +120,7 @@ impl Spaces<'_> {
     pub(crate) fn atomic(
         &mut self,
         local: &mut [u8],
-        place: Place,
+        (place, strong): (Place, bool),
         address: u64,
         size: u8,
         f: Fn3,
@@ -138,13 +138,13 @@ impl Spaces<'_> {
                 .memory
                 .atomic(at, size, &mut |old| f(old, b, c))
                 .map_err(|fault| illegal(fault.address, bytes))?;
-            self.log.atomics.insert(at, u64::from(size));
+            self.log.sets(strong).atomics.insert(at, u64::from(size));
             return Ok(old);
         }
         let mut buf = [0u8; 8];
-        self.load(local, place, address, &mut buf[..bytes])?;
+        self.load(local, (place, strong), address, &mut buf[..bytes])?;
         let old = u64::from_le_bytes(buf);
-        self.store(local, place, address, &f(old, b, c).to_le_bytes()[..bytes])?;
+        self.store(local, (place, strong), address, &f(old, b, c).to_le_bytes()[..bytes])?;
         Ok(old)
     }
 
@@ -164,9 +164,9 @@ impl Spaces<'_> {
             self.memory
                 .load(from, into)
                 .map_err(|fault| illegal(fault.address, usize::from(valid)))?;
-            self.log.reads.insert(from, u64::from(valid));
+            self.log.weak.reads.insert(from, u64::from(valid));
         }
-        self.store(local, Place::Shared, to, &buf[..usize::from(size)])
+        self.store(local, (Place::Shared, false), to, &buf[..usize::from(size)])
     }
 
     /// A NUL-terminated string in any space, for messages; the log does not see it.

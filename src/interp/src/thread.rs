@@ -385,32 +385,37 @@ impl Thread {
                         r!(code.lists[list as usize + usize::from(n)]) = part;
                     }
                 }
-                Op::Load { place, size, d, a, offset } => {
+                Op::Load { place, strong, size, d, a, offset } => {
                     let address = r!(a).wrapping_add_signed(i64::from(offset));
                     let mut buf = [0u8; 8];
                     let into = &mut buf[..usize::from(size)];
-                    fallible!(machine.spaces.load(&self.local, place, address, into));
+                    fallible!(machine.spaces.load(&self.local, (place, strong), address, into));
                     r!(d) = u64::from_le_bytes(buf);
                 }
-                Op::Store { place, size, v, a, offset } => {
+                Op::Store { place, strong, size, v, a, offset } => {
                     let address = r!(a).wrapping_add_signed(i64::from(offset));
                     let bytes = r!(v).to_le_bytes();
                     let data = &bytes[..usize::from(size)];
-                    fallible!(machine.spaces.store(&mut self.local, place, address, data));
+                    fallible!(machine.spaces.store(
+                        &mut self.local,
+                        (place, strong),
+                        address,
+                        data
+                    ));
                 }
-                Op::LoadVector { place, size, count, list, a, offset } => {
+                Op::LoadVector { place, strong, size, count, list, a, offset } => {
                     let address = r!(a).wrapping_add_signed(i64::from(offset));
                     let (size, count) = (usize::from(size), usize::from(count));
                     let mut buf = [0u8; 64];
                     let into = &mut buf[..size * count];
-                    fallible!(machine.spaces.load(&self.local, place, address, into));
+                    fallible!(machine.spaces.load(&self.local, (place, strong), address, into));
                     for (n, part) in buf[..size * count].chunks_exact(size).enumerate() {
                         let mut value = [0u8; 8];
                         value[..size].copy_from_slice(part);
                         r!(code.lists[list as usize + n]) = u64::from_le_bytes(value);
                     }
                 }
-                Op::StoreVector { place, size, count, list, a, offset } => {
+                Op::StoreVector { place, strong, size, count, list, a, offset } => {
                     let address = r!(a).wrapping_add_signed(i64::from(offset));
                     let (size, count) = (usize::from(size), usize::from(count));
                     let mut buf = [0u8; 64];
@@ -419,13 +424,24 @@ impl Thread {
                         part.copy_from_slice(&value[..size]);
                     }
                     let data = &buf[..size * count];
-                    fallible!(machine.spaces.store(&mut self.local, place, address, data));
+                    fallible!(machine.spaces.store(
+                        &mut self.local,
+                        (place, strong),
+                        address,
+                        data
+                    ));
                 }
-                Op::Atomic { f, place, size, d, a, offset, b, c } => {
+                Op::Atomic { f, place, strong, size, d, a, offset, b, c } => {
                     let address = r!(a).wrapping_add_signed(i64::from(offset));
                     let (spaces, values) = (&mut machine.spaces, (r!(b), r!(c)));
-                    r!(d) =
-                        fallible!(spaces.atomic(&mut self.local, place, address, size, f, values));
+                    r!(d) = fallible!(spaces.atomic(
+                        &mut self.local,
+                        (place, strong),
+                        address,
+                        size,
+                        f,
+                        values
+                    ));
                 }
                 Op::CopyToShared { size, to, to_offset, from, from_offset, valid } => {
                     let to = r!(to).wrapping_add_signed(i64::from(to_offset));

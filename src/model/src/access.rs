@@ -128,11 +128,17 @@ pub enum Mode {
     Prefetch,
     /// Throws the bytes away (managed memory): conflicts with everything, prefetches included.
     Discard,
+    /// Reads by strong operations at system scope only (see [`Mode::is_strong`]).
+    StrongRead,
+    /// Writes by strong operations at system scope only.
+    StrongWrite,
+    /// Atomic read-modify-write at system scope only, or by the host.
+    StrongAtomic,
 }
 
 impl Mode {
     /// All modes, in the order of their stored codes.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Read,
         Self::Write,
         Self::ReadWrite,
@@ -142,16 +148,63 @@ impl Mode {
         Self::Free,
         Self::Prefetch,
         Self::Discard,
+        Self::StrongRead,
+        Self::StrongWrite,
+        Self::StrongAtomic,
     ];
 
     /// Whether the bytes' old values may be read.
     pub const fn reads(self) -> bool {
-        matches!(self, Self::Read | Self::ReadWrite | Self::Atomic | Self::MayWrite)
+        matches!(self.weak(), Self::Read | Self::ReadWrite | Self::Atomic | Self::MayWrite)
     }
 
     /// Whether the bytes may be changed.
     pub const fn writes(self) -> bool {
-        !matches!(self, Self::Read | Self::Prefetch)
+        !matches!(self.weak(), Self::Read | Self::Prefetch)
+    }
+
+    /// Whether every instruction of the access is one strong operation whose scope is the system,
+    /// so that two such accesses do not race.
+    ///
+    /// On the device these are `ld` and `st` with `.relaxed`, `.acquire` or `.release` and `.sys`,
+    /// `.volatile` and `.mmio` ones, and `atom` and `red` with `.sys`. On the host they are atomic
+    /// instructions and plain moves of up to 8 aligned bytes, which is what `std::atomic` and
+    /// `volatile` become. Sources: PTX ISA, Memory Consistency Model (Scope; Morally strong
+    /// operations; Conflict and Data-races: two morally strong operations are no data race); CUDA C++
+    /// Programming Guide, Atomic Functions, and libcu++, `thread_scope_system` (host threads are in
+    /// the system's scope).
+    pub const fn is_strong(self) -> bool {
+        matches!(self, Self::StrongRead | Self::StrongWrite | Self::StrongAtomic)
+    }
+
+    /// The effect on the bytes, whatever the strength of the operations: what reports say and
+    /// suppressions name.
+    #[must_use]
+    pub const fn weak(self) -> Self {
+        match self {
+            Self::StrongRead => Self::Read,
+            Self::StrongWrite => Self::Write,
+            Self::StrongAtomic => Self::Atomic,
+            mode => mode,
+        }
+    }
+
+    /// Whether all of the access is atomic read-modify-write operations.
+    pub const fn is_atomic(self) -> bool {
+        matches!(self.weak(), Self::Atomic)
+    }
+
+    /// The mode of one access that stands for two to the same bytes. It conflicts with everything
+    /// that one of the two conflicts with.
+    #[must_use]
+    pub const fn joined(self, other: Self) -> Self {
+        match (self, other) {
+            (a, b) if a as u8 == b as u8 => a,
+            (Self::MayWrite, b) if !b.writes() => Self::MayWrite,
+            (a, Self::MayWrite) if !a.writes() => Self::MayWrite,
+            (a, b) if !a.writes() && !b.writes() => Self::Read,
+            _ => Self::ReadWrite,
+        }
     }
 
     /// The word that reports print.
@@ -166,6 +219,9 @@ impl Mode {
             Self::Free => "free",
             Self::Prefetch => "prefetch",
             Self::Discard => "discard",
+            Self::StrongRead => "strong-read",
+            Self::StrongWrite => "strong-write",
+            Self::StrongAtomic => "strong-atomic",
         }
     }
 }

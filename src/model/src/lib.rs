@@ -24,6 +24,7 @@ mod finding;
 mod fingerprint;
 mod graph;
 mod grid_control;
+mod host_accesses;
 mod ids;
 mod kernel_code;
 mod kernel_gap;
@@ -58,6 +59,7 @@ pub use finding::{
 pub use fingerprint::Fingerprint;
 pub use graph::{ConditionalKind, EdgePort, Graph, GraphEdge, GraphNode, NodeAction};
 pub use grid_control::{GridControl, Trigger};
+pub use host_accesses::{HostAccesses, Unwatched};
 pub use ids::{
     AllocationId, BackingId, ContextId, DeviceId, EventId, ExecutableId, FileBatchId, FrameId,
     GraphId, KernelId, ModuleId, OpSeq, ProcessId, SemaphoreId, StackId, StreamId, SyncObject,

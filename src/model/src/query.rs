@@ -5,7 +5,7 @@
 //! is exact at every zoom.
 
 use crate::{
-    Access, Allocation, AllocationId, Edge, Entities, Event, Finding, Frame, GraphId,
+    Access, Allocation, AllocationId, Edge, Entities, Event, Finding, Frame, GraphId, HostAccesses,
     IncompleteReason, OpSeq, Operation, ProcessId, Stream, StreamId, ThreadId,
 };
 use std::sync::Arc;
@@ -237,6 +237,9 @@ pub struct Overview {
     pub calls: u64,
     /// Why the trace does not show the whole run.
     pub incomplete: Vec<IncompleteReason>,
+    /// How far the host's own loads and stores were watched; `None` where nothing needed watching, or
+    /// nobody knows.
+    pub host_accesses: Option<HostAccesses>,
 }
 
 /// The place of an operation on the screen.

@@ -1,5 +1,7 @@
 //! The recording's coverage, as far as the verdict line reports it.
 
+use streamsan_model::HostAccesses;
+
 /// Summary of coverage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
@@ -11,6 +13,9 @@ pub struct Coverage {
     pub not_understood: Vec<(String, u64)>,
     /// The way to learn what unread kernels touch, where there is one.
     pub unread: Option<UnreadKernels>,
+    /// How far the host's own loads and stores were watched; `None` where nothing needed watching, or
+    /// nobody knows.
+    pub host_accesses: Option<HostAccesses>,
 }
 
 /// Kernels that are machine code which nothing could read.

@@ -4,7 +4,7 @@ use crate::{Disposition, Group, LintGroup, Report, SourcePlace};
 use serde::Serialize;
 use streamsan_model::{
     CallFrame, CallStack, Confidence, ConflictKind, Extent, FindingAccess, IncompleteReason,
-    RaceClass, Severity, StackId, Threshold, shown_path,
+    RaceClass, Severity, StackId, Threshold, Unwatched, shown_path,
 };
 
 /// Version of the form.
@@ -149,6 +149,28 @@ struct Coverage<'a> {
     not_understood: Vec<Calls<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unread_kernels: Option<UnreadKernels<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host_accesses: Option<HostAccesses<'a>>,
+}
+
+/// How far the host's own loads and stores were watched.
+#[derive(Serialize)]
+pub(crate) struct HostAccesses<'a> {
+    watched: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    operations: u64,
+    fenced: u64,
+    fenced_in_part: u64,
+    ranges_not_fenced: Vec<Because<'a>>,
+    allocations_left_alone: Vec<Because<'a>>,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct Because<'a> {
+    reason: &'a str,
+    count: u64,
 }
 
 #[derive(Serialize)]
@@ -281,6 +303,7 @@ pub(crate) fn render(report: &Report<'_>) -> String {
                 .unread
                 .as_ref()
                 .map(|unread| UnreadKernels { kernels: unread.kernels, package: &unread.package }),
+            host_accesses: coverage.host_accesses.as_ref().map(host_accesses),
         }),
         findings: report.groups.iter().map(|group| finding(report, group)).collect(),
         lints: report.lints.iter().map(|group| lint(report, group)).collect(),
@@ -289,6 +312,24 @@ pub(crate) fn render(report: &Report<'_>) -> String {
     };
     let text = serde_json::to_string_pretty(&document);
     text.expect("numbers, texts and lists of them are JSON") + "\n"
+}
+
+/// How far the host's own loads and stores were watched.
+pub(crate) fn host_accesses(host: &streamsan_model::HostAccesses) -> HostAccesses<'_> {
+    HostAccesses {
+        watched: host.unwatched.is_none(),
+        reason: host.unwatched.map(Unwatched::id),
+        operations: host.operations,
+        fenced: host.fenced,
+        fenced_in_part: host.in_part,
+        ranges_not_fenced: because(&host.not_fenced),
+        allocations_left_alone: because(&host.left_alone),
+        text: host.description(),
+    }
+}
+
+fn because(reasons: &[(String, u64)]) -> Vec<Because<'_>> {
+    reasons.iter().map(|(reason, count)| Because { reason, count: *count }).collect()
 }
 
 /// Stable ids and words of the reasons.
@@ -485,7 +526,7 @@ fn access<'a>(report: &'a Report<'_>, side: &'a FindingAccess) -> Access<'a> {
         api: &side.api,
         kernel: side.kernel.as_deref(),
         kernel_demangled: side.kernel.as_deref().and_then(streamsan_names::whole),
-        mode: side.access.mode.description(),
+        mode: side.access.mode.weak().description(),
         basis: side.access.basis.description(),
         range: Range { start: hull.start, end: hull.end },
         pattern: match side.access.extent {

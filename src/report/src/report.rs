@@ -6,9 +6,10 @@ use crate::{
 };
 use std::collections::BTreeMap;
 use streamsan_model::{
-    Entities, Fingerprint, IncompleteReason, OpSeq, Operation, Severity, Threshold, Verdict,
+    Entities, Fingerprint, HostAccesses, IncompleteReason, OpSeq, Operation, Severity, Threshold,
+    Verdict,
 };
-use streamsan_names::{printable_json, printable_text};
+use streamsan_names::{printable_json, printable_line, printable_text};
 
 /// Characters of an id that stand for all of it, at least.
 const SHORTEST_ID: usize = 3;
@@ -135,6 +136,17 @@ impl<'a> Report<'a> {
     /// The reasons why the run was not seen completely.
     pub fn reasons(&self) -> &[IncompleteReason] {
         &self.input.reasons
+    }
+
+    /// How far the host's own loads and stores were watched, where something needed watching.
+    pub(crate) fn host_accesses(&self) -> Option<&HostAccesses> {
+        self.input.coverage.as_ref()?.host_accesses.as_ref()
+    }
+
+    /// The same in words: `host accesses: watched - ...`, in a line that hides nothing.
+    pub(crate) fn host_accesses_in_words(&self) -> Option<String> {
+        let told = self.host_accesses()?.description();
+        Some(format!("host accesses: {}", printable_line(&told)))
     }
 
     /// A finding in a line: `write-after-read race on 4.0 MiB of `kv_cache``.

@@ -14,7 +14,9 @@ use crate::{Coverage, Folded, Group, Input, LintGroup, Report, Unused};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use streamsan_model::{Confidence, Fingerprint, IncompleteReason, OpSeq, Severity, Verdict};
+use streamsan_model::{
+    Confidence, Fingerprint, HostAccesses, IncompleteReason, OpSeq, Severity, Verdict,
+};
 use streamsan_names::printable;
 
 /// Traces that a line names; the JSON form names all.
@@ -272,6 +274,10 @@ fn coverage(parts: &[Report<'_>]) -> Option<Coverage> {
             .iter()
             .filter_map(|coverage| coverage.unread.clone())
             .max_by_key(|unread| unread.kernels),
+        host_accesses: seen
+            .iter()
+            .filter_map(|coverage| coverage.host_accesses.clone())
+            .reduce(HostAccesses::joined),
     })
 }
 

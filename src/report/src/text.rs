@@ -170,6 +170,9 @@ fn error(
     }
     if finding.severity != Severity::Lint {
         let _ = writeln!(text, "  = {}", place(report, finding));
+        if let Some(touch) = first_touch(finding) {
+            let _ = writeln!(text, "  = {touch}");
+        }
         let allocated = report.stack_of_allocation(finding.allocation);
         if let Some(place) = report.place_in_words(allocated) {
             let _ = writeln!(text, "  = allocated at {place}");
@@ -226,6 +229,24 @@ fn place(report: &Report<'_>, finding: &Finding) -> String {
     )
 }
 
+/// Where the host's touch of one byte lies among the bytes of the other side. A fence shows the
+/// first touch of the memory that it protects, whatever the host does with the rest.
+pub(crate) fn first_touch(finding: &Finding) -> Option<String> {
+    let (host, other, number) = match (finding.first.stream, finding.second.stream) {
+        (Some(_), None) => (&finding.second, &finding.first, "(1)"),
+        (None, Some(_)) => (&finding.first, &finding.second, "(2)"),
+        _ => return None,
+    };
+    let (touch, bytes) = (host.access.extent.hull(), other.access.extent.hull());
+    let is_one_byte = host.api == TOUCHED && touch.len() == 1 && bytes.len() > 1;
+    let at =
+        touch.start.checked_sub(bytes.start).filter(|_| is_one_byte && touch.end <= bytes.end)?;
+    Some(format!("first touch at +{at:#x} of the bytes of {number}"))
+}
+
+/// What the recording calls a load or store of the host that was seen without an annotation.
+const TOUCHED: &str = "host access";
+
 /// The bytes that an access touches, where they are more than the overlap.
 fn touched(finding: &Finding, access: &FindingAccess) -> String {
     match &access.access.extent {
@@ -249,7 +270,7 @@ fn accesses(report: &Report<'_>, style: Style, finding: &Finding, text: &mut Str
     let with_device = report.devices_differ(&finding.first, &finding.second);
     let rows = [&finding.first, &finding.second].map(|side| {
         [
-            side.access.mode.description().to_uppercase(),
+            side.access.mode.weak().description().to_uppercase(),
             what(side).into_owned(),
             match finding.class {
                 RaceClass::GraphUnordered => report.node(side),
@@ -368,7 +389,7 @@ fn short(report: &Report<'_>, group: &Group) -> String {
         };
         format!(
             "{} {} {place} at {}",
-            access.access.mode.description().to_uppercase(),
+            access.access.mode.weak().description().to_uppercase(),
             what(access),
             op(access.op)
         )

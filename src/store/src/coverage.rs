@@ -1,7 +1,7 @@
 //! Coverage: the calls and kernels that the recording saw, those that it only counted, and its
 //! losses.
 
-use streamsan_model::{IncompleteReason, KernelGap};
+use streamsan_model::{HostAccesses, IncompleteReason, KernelGap};
 
 /// How an entry point is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +61,9 @@ pub struct Coverage {
     pub ambiguous: u64,
     /// Counts of kernels with missing knowledge; sorted when read.
     pub kernels: Vec<KernelCount>,
+    /// How far the host's own loads and stores were watched; `None` where nothing needed watching,
+    /// and in traces before schema 7.
+    pub host_accesses: Option<HostAccesses>,
     /// Why a run without findings cannot be called clean, as the collector knows it. A reader adds
     /// [`IncompleteReason::TruncatedTrace`] by itself (see [`crate::Reader::incomplete_reasons`]).
     pub reasons: Vec<IncompleteReason>,

@@ -7,7 +7,7 @@ use crate::lod::{lane_code, lane_of};
 use crate::reader::decode::{code, misfit};
 use crate::reader::stacks;
 use crate::row::edge_ids;
-use crate::{Error, Reader};
+use crate::{Coverage, Error, Reader};
 use rusqlite::{Row, params_from_iter};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -211,7 +211,7 @@ impl TraceQuery for Reader {
         self.overview_is_seen();
         let operations = lanes.iter().map(|lane| lane.operations).sum();
         // Calls are counted at the end of a recording.
-        let counted = self.coverage()?.entry_points;
+        let Coverage { entry_points: counted, host_accesses, .. } = self.coverage()?;
         let calls = match counted.is_empty() {
             true => operations,
             false => counted.iter().map(|entry| entry.calls).sum(),
@@ -223,6 +223,7 @@ impl TraceQuery for Reader {
             axes: lod.axes.iter().map(|levels| (levels.axis, levels.span)).collect(),
             entities,
             incomplete,
+            host_accesses,
         })
     }
 

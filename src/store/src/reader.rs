@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use streamsan_model::{
     Edge, Entities, Finding, IncompleteReason, KernelGap, Lint, OpSeq, Operation, Refreshed, Tier,
-    TraceItem,
+    TraceItem, Unwatched,
 };
 
 /// Numbers of rows in a trace.
@@ -201,6 +201,23 @@ impl Reader {
                 gap if KernelGap::ALL.get(gap - 10).is_some() => {
                     let gap = KernelGap::ALL[gap - 10];
                     coverage.kernels.push(KernelCount { gap, name, count });
+                    continue;
+                }
+                host if host - 10 - KernelGap::ALL.len() < 6 => {
+                    let told = coverage.host_accesses.get_or_insert_default();
+                    match host - 10 - KernelGap::ALL.len() {
+                        0 => told.operations = count,
+                        1 => told.fenced = count,
+                        2 => told.in_part = count,
+                        3 => told.not_fenced.push((name, count)),
+                        4 => told.left_alone.push((name, count)),
+                        _ => {
+                            let reason = Unwatched::ALL.into_iter().find(|r| r.id() == name);
+                            told.unwatched = Some(reason.ok_or_else(|| {
+                                self.corrupt("a reason why host accesses were not watched")
+                            })?);
+                        }
+                    }
                     continue;
                 }
                 _ => return Err(self.corrupt("a code in `coverage`")),

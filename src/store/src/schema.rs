@@ -14,6 +14,9 @@ pub use document::schema_document;
 pub(crate) use tables::{INDEXES, TABLES};
 pub(crate) use views::VIEWS;
 
+/// The first schema whose traces prove what they hold.
+pub(crate) const FIRST_PROVEN: i32 = 6;
+
 /// The table that says what the others hold.
 pub(crate) const PROOF: &str = "proof";
 

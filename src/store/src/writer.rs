@@ -27,7 +27,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use streamsan_model::{
-    Access, Edge, Finding, GridControl, IncompleteReason, Lint, OpSeq, TraceItem,
+    Access, Edge, Finding, GridControl, IncompleteReason, KernelGap, Lint, OpSeq, TraceItem,
 };
 use worker::{Gone, Worker};
 
@@ -362,6 +362,15 @@ impl Writer {
         rows.extend(coverage.kernels.iter().map(|kernel| {
             (counters + 10 + kernel.gap as usize, Some(kernel.name.as_str()), kernel.count)
         }));
+        if let Some(host) = &coverage.host_accesses {
+            let first = counters + 10 + KernelGap::ALL.len();
+            let counts = [host.operations, host.fenced, host.in_part];
+            rows.extend((first..).zip(counts).map(|(kind, count)| (kind, None, count)));
+            for (kind, reasons) in [(first + 3, &host.not_fenced), (first + 4, &host.left_alone)] {
+                rows.extend(reasons.iter().map(|(reason, n)| (kind, Some(reason.as_str()), *n)));
+            }
+            rows.extend(host.unwatched.map(|reason| (first + 5, Some(reason.id()), 0)));
+        }
         self.truncated = coverage.reasons.iter().any(|reason| {
             matches!(reason, R::TruncatedTrace | R::TraceLimit(_) | R::TraceNotWritten(_))
         });

@@ -131,11 +131,17 @@ pub(crate) fn access(scope: &mut Scope, token: Token<'_>) -> Result<Option<Acces
         "w" => (Mode::Write, Basis::Exact),
         "rw" => (Mode::ReadWrite, Basis::Exact),
         "at" => (Mode::Atomic, Basis::Exact),
+        "sr" => (Mode::StrongRead, Basis::Exact),
+        "sw" => (Mode::StrongWrite, Basis::Exact),
+        "sat" => (Mode::StrongAtomic, Basis::Exact),
         "?" => (Mode::MayWrite, Basis::Assumed),
         "?r" => (Mode::Read, Basis::Assumed),
         "?w" => (Mode::Write, Basis::Assumed),
         "?rw" => (Mode::ReadWrite, Basis::Assumed),
         "?at" => (Mode::Atomic, Basis::Assumed),
+        "?sr" => (Mode::StrongRead, Basis::Assumed),
+        "?sw" => (Mode::StrongWrite, Basis::Assumed),
+        "?sat" => (Mode::StrongAtomic, Basis::Assumed),
         _ => return Err(token.expected(FORM)),
     };
     Ok(region(scope, operand)?.access(mode, basis.unwrap_or(usual)))

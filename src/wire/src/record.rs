@@ -275,6 +275,12 @@ pub enum AccessMode {
     Write,
     /// Atomic operations only.
     Atomic,
+    /// Loads only, each a strong operation at system scope.
+    StrongRead,
+    /// Stores only, each a strong operation at system scope.
+    StrongWrite,
+    /// Atomic operations at system scope only.
+    StrongAtomic,
 }
 
 impl AccessMode {
@@ -284,6 +290,9 @@ impl AccessMode {
             0 => Some(Self::Read),
             1 => Some(Self::Write),
             2 => Some(Self::Atomic),
+            3 => Some(Self::StrongRead),
+            4 => Some(Self::StrongWrite),
+            5 => Some(Self::StrongAtomic),
             _ => None,
         }
     }

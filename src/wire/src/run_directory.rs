@@ -286,6 +286,11 @@ impl RunDirectory {
         &self.infos
     }
 
+    /// Whether host memory is fenced while the device uses it.
+    pub fn has_fences(&self) -> bool {
+        self.control().fences()
+    }
+
     /// Whether a process that said hello still runs, looked up now.
     pub fn any_alive(&self) -> bool {
         self.infos.iter().any(|info| info.alive && process_alive(info.pid, info.start_time))

@@ -144,11 +144,11 @@ fn concluded(launch: &Measured, kernel: &KernelAccess, source: &str) -> Value {
         if word.kind != WordKind::Pointer {
             continue;
         }
-        let mode = match touched.touch {
+        let mode = match touched.touch.weak() {
             Touch::Read => Mode::Read,
             Touch::Write => Mode::Write,
             Touch::Atomic => Mode::Atomic,
-            Touch::Unknown => Mode::MayWrite,
+            _ => Mode::MayWrite,
         };
         let around = launch.around(launch.word(word.block_offset as usize));
         match touched.reach {

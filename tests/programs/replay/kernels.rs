@@ -32,6 +32,8 @@ pub(crate) fn mode(mode: Mode) -> Option<u64> {
         Mode::Write => Some(1),
         Mode::ReadWrite => Some(2),
         Mode::Atomic => Some(3),
+        // The kernel's accesses are weak ones.
+        Mode::StrongRead | Mode::StrongWrite | Mode::StrongAtomic => None,
         Mode::MayWrite | Mode::Allocate | Mode::Free | Mode::Prefetch | Mode::Discard => None,
     }
 }

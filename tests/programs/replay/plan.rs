@@ -152,6 +152,9 @@ fn check_accesses(operation: &Operation) -> Result<(), Refusal> {
         return Err(Refusal::new("more runs of bytes than one kernel is told to touch"));
     }
     for access in &operation.accesses {
+        if access.mode.is_strong() {
+            return Err(Refusal::new("the kernel that is launched makes weak accesses only"));
+        }
         if access.basis != Basis::Exact || kernels::mode(access.mode).is_none() {
             return Err(Refusal::new("a kernel's accesses are recorded exactly, not by guess"));
         }

@@ -28,6 +28,10 @@ pub(super) fn lines(state: &State) -> Vec<Text> {
                 .map(|reason| plain(format!("  {}", printable_line(&reason.to_string())))),
         );
     }
+    if let Some(host) = &overview.host_accesses {
+        let told = host.description();
+        lines.push(plain(format!("Host accesses: {}.", printable_line(&told))));
+    }
     match &state.calls {
         None => lines.push(plain("…")),
         Some(calls) => {

@@ -62,6 +62,9 @@ fn draw_title(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     if !open.overview.incomplete.is_empty() {
         x = put(buffer, area, x, &format!("{dot}incomplete (4)"), theme.race_mark());
     }
+    if let Some(host) = &open.overview.host_accesses {
+        x = put(buffer, area, x, &format!("{dot}host {} (4)", host.word()), Style::new());
+    }
     if let Some(live) = &state.live {
         let text = match (&live.phase, live.follow) {
             (Phase::Running, true) => "running, following (F)".to_owned(),

@@ -130,7 +130,7 @@ impl Segment {
     fn push(&mut self, entry: Entry, limits: Limits<'_>) -> u64 {
         let mode = entry.mode;
         let list = match mode {
-            Mode::Read | Mode::Atomic | Mode::Prefetch => &mut self.reads,
+            Mode::Read | Mode::StrongRead | Mode::Atomic | Mode::Prefetch => &mut self.reads,
             _ => &mut self.writes,
         };
         let behind = list.iter().rev().take_while(|other| other.op > entry.op).count();

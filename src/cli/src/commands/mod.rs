@@ -15,7 +15,6 @@ mod export;
 mod failing_traces;
 mod found_again;
 mod gate;
-mod host_accesses;
 mod kernel_modes;
 mod kernels;
 mod known_upstream;

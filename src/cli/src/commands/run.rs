@@ -3,7 +3,6 @@
 use super::analysis::{host_model, host_model_meta};
 use super::check::{open, summary};
 use super::gate::{fails_by_unused, known_upstream, read_gate, update_baseline};
-use super::host_accesses;
 use super::output::{Stderr, color, say, warn};
 use super::progress::StandardError;
 use super::trace::{Trace, directory};
@@ -382,7 +381,7 @@ impl FinishedRun {
     }
 
     fn conclude(&self, options: &RunOptions, gate: &Gate) -> (Verdict, ExitCode) {
-        let Recording { findings, entities, coverage, reasons, waited, fences, stream_ordered } =
+        let Recording { findings, entities, coverage, reasons, waited, stream_ordered } =
             &self.recording;
         let stored = Reader::open(&self.trace).ok().map(|reader| Trace::Stored(Box::new(reader)));
         let input = Input {
@@ -406,9 +405,6 @@ impl FinishedRun {
         } else {
             let color = color(&io::stderr());
             say(&report.render_text(&options.listed.text(color)));
-        }
-        if options.host_accesses.are_fenced() && !options.quiet {
-            say(&format!("{}\n", host_accesses::scope(fences)));
         }
         if *waited >= WORTH_TELLING && !options.quiet {
             warn(&format!(

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use streamsan_collect::{FINDINGS_LEFT_OUT, WAITED};
 use streamsan_model::{
-    Action, Entities, ExitCode, GraphId, IncompleteReason, KernelId, NodeAction, Operation,
-    StreamId, StreamKind, TraceItem, Verdict,
+    Action, Entities, ExitCode, GraphId, HostAccesses, IncompleteReason, KernelId, NodeAction,
+    Operation, StreamId, StreamKind, TraceItem, Unwatched, Verdict,
 };
-use streamsan_names::printable;
+use streamsan_names::{printable, printable_line};
 use streamsan_report::reason_in_words;
 use streamsan_store::{Counts, Coverage, Meta, Reader, Treatment};
 
@@ -221,6 +221,10 @@ impl Stats {
                 counted(self.coverage.ambiguous, "pair")
             ));
         }
+        if let Some(host) = &self.coverage.host_accesses {
+            let told = host.description();
+            line(format!("host        accesses {}", printable_line(&told)));
+        }
         for reason in &self.reasons {
             line(format!("not seen    {}", reason_in_words(reason)));
         }
@@ -290,6 +294,7 @@ impl Stats {
             "dropped": self.coverage.dropped,
             "waited_ms": self.waited_ms(),
             "ambiguous": self.coverage.ambiguous,
+            "host_accesses": self.coverage.host_accesses.as_ref().map(host_accesses),
             "reasons": self.reasons.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "operations_by_kind":
                 map(self.by_action.iter().map(|(w, n)| ((*w).to_owned(), *n)).collect()),
@@ -340,4 +345,21 @@ fn section<'a>(out: &mut String, title: &str, rows: impl Iterator<Item = (&'a st
     for (name, count) in rows {
         let _ = writeln!(out, "{count:>12}  {name}");
     }
+}
+
+/// How far the host's own loads and stores were watched.
+fn host_accesses(host: &HostAccesses) -> Value {
+    let because = |reasons: &[(String, u64)]| -> Vec<Value> {
+        let told = reasons.iter().map(|(reason, n)| json!({"reason": reason, "count": n}));
+        told.collect()
+    };
+    json!({
+        "watched": host.unwatched.is_none(),
+        "reason": host.unwatched.map(Unwatched::id),
+        "operations": host.operations,
+        "fenced": host.fenced,
+        "fenced_in_part": host.in_part,
+        "ranges_not_fenced": because(&host.not_fenced),
+        "allocations_left_alone": because(&host.left_alone),
+    })
 }

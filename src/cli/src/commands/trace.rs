@@ -367,6 +367,7 @@ pub(super) fn summary(coverage: &streamsan_store::Coverage) -> Coverage {
         dropped: coverage.dropped,
         not_understood: all.into_iter().collect(),
         unread: unread_kernels(coverage),
+        host_accesses: coverage.host_accesses.clone(),
     }
 }
 

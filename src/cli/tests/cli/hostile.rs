@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use streamsan_model::{
-    Entity, Frame, FramePlace, IncompleteReason, KernelGap, Operation, SourceFrame, TraceItem,
+    Entity, Frame, FramePlace, HostAccesses, IncompleteReason, KernelGap, Operation, SourceFrame,
+    TraceItem,
 };
 use streamsan_store::{Coverage, EntryPoint, KernelCount, Meta, Treatment, Writer};
 
@@ -110,6 +111,13 @@ fn write(path: &Path, incomplete: bool) {
         entry_points: entry_points.into_iter().filter(|e| incomplete || understood(e)).collect(),
         reasons: if incomplete { reasons } else { Vec::new() },
         kernels: kernels.into(),
+        host_accesses: Some(HostAccesses {
+            operations: 2,
+            fenced: 1,
+            not_fenced: vec![(hostile("why"), 1)],
+            left_alone: vec![(hostile("whose"), 1)],
+            ..HostAccesses::default()
+        }),
         ..Coverage::default()
     };
     writer.set_coverage(&coverage).expect("coverage");

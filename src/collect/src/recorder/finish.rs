@@ -6,11 +6,11 @@ use crate::listener::Work;
 use std::time::Duration;
 use streamsan_analysis::{Engine, Sink, Statistics};
 use streamsan_model::{
-    Action, Edge, Entities, Finding, IncompleteReason, Lint, TraceItem, doubt_after_losses,
+    Action, Edge, Entities, Finding, HostAccesses, IncompleteReason, Lint, TraceItem,
+    doubt_after_losses,
 };
 use streamsan_report::Folded;
 use streamsan_store::{Coverage, Reader, Writer};
-use streamsan_wire::FenceCounts;
 
 /// Key of a trace's fact: how many occurrences of mistakes were counted and not stored.
 pub const FINDINGS_LEFT_OUT: &str = "findings_left_out";
@@ -48,8 +48,6 @@ pub struct Recording {
     pub reasons: Vec<IncompleteReason>,
     /// How long the program's threads waited for the recording, all together.
     pub waited: Duration,
-    /// What of its host memory was fenced, of all processes together.
-    pub fences: FenceCounts,
     /// Whether the program allocated any memory in stream order.
     pub stream_ordered: bool,
 }
@@ -88,15 +86,7 @@ impl Recorder {
         self.close(&mut coverage, &mut reasons);
         doubt_after_losses(findings.iter_mut(), &reasons);
         leave(self.meanwhile, (self.engine, self.results));
-        Recording {
-            findings,
-            entities,
-            coverage,
-            reasons,
-            waited: Duration::ZERO,
-            fences: FenceCounts::default(),
-            stream_ordered,
-        }
+        Recording { findings, entities, coverage, reasons, waited: Duration::ZERO, stream_ordered }
     }
 
     /// Closes the trace, in the order that keeps it from saying more than this run: why the verdict
@@ -190,6 +180,9 @@ fn note_statistics(
     reasons: &mut Vec<IncompleteReason>,
 ) {
     coverage.ambiguous = statistics.ambiguous;
+    if statistics.host_memory_in_flight && !statistics.shows_host_accesses {
+        coverage.host_accesses.get_or_insert_with(HostAccesses::off);
+    }
     if statistics.antichain_overflows > 0 {
         reasons.push(IncompleteReason::NotUnderstood {
             api: "(accesses beyond the limit of unordered ones)".to_owned(),

@@ -193,6 +193,9 @@ fn mode_of(touch: Touch) -> Mode {
         Touch::Write => Mode::Write,
         Touch::Atomic => Mode::Atomic,
         Touch::Unknown => Mode::MayWrite,
+        Touch::StrongRead => Mode::StrongRead,
+        Touch::StrongWrite => Mode::StrongWrite,
+        Touch::StrongAtomic => Mode::StrongAtomic,
     }
 }
 
@@ -416,26 +419,22 @@ impl Found {
 /// Accesses that are compared with each other one by one.
 const FEW: usize = 16;
 
-/// Bytes that are read and written alike are one access.
+/// Bytes that are read and written alike are one access. Strong accesses stay apart: together with
+/// others they would be weak.
 fn join_modes(accesses: Vec<Access>) -> Vec<Access> {
     let many = accesses.len() > FEW;
     let mut places: HashMap<_, usize> = HashMap::new();
     let mut joined: Vec<Access> = Vec::with_capacity(accesses.len());
     for access in accesses {
-        let bytes = |a: &Access| (a.allocation, a.extent, a.basis);
+        let bytes =
+            |a: &Access| (a.allocation, a.extent, a.basis, a.mode.is_strong().then_some(a.mode));
         // A table has hundreds of words.
         let place = match many {
             true => *places.entry(bytes(&access)).or_insert(joined.len()),
             false => joined.iter().position(|a| bytes(a) == bytes(&access)).unwrap_or(joined.len()),
         };
         match joined.get_mut(place) {
-            Some(other) => {
-                other.mode = match (other.mode, access.mode) {
-                    (a, b) if a == b => a,
-                    (Mode::MayWrite, Mode::Read) | (Mode::Read, Mode::MayWrite) => Mode::MayWrite,
-                    _ => Mode::ReadWrite,
-                }
-            }
+            Some(other) => other.mode = other.mode.joined(access.mode),
             None => joined.push(access),
         }
     }
@@ -446,6 +445,20 @@ fn join_modes(accesses: Vec<Access>) -> Vec<Access> {
 mod tests {
     use super::{Access, FEW, join_modes};
     use streamsan_model::{AllocationId, Basis, ByteRange, Extent, Mode};
+
+    #[test]
+    fn strong_accesses_stay_apart() {
+        let access = |mode| Access {
+            allocation: AllocationId(1),
+            extent: Extent::Range(ByteRange::with_len(0, 4)),
+            mode,
+            basis: Basis::Inferred,
+        };
+        let all = [Mode::StrongRead, Mode::Read, Mode::StrongWrite, Mode::Write, Mode::StrongRead];
+        let joined = join_modes(all.map(access).to_vec());
+        let expected = [Mode::StrongRead, Mode::ReadWrite, Mode::StrongWrite];
+        assert_eq!(joined, expected.map(access));
+    }
 
     #[test]
     fn many_accesses_are_joined_as_few_are() {

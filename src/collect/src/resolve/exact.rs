@@ -36,6 +36,9 @@ pub(super) fn accesses(
             AccessMode::Read => Mode::Read,
             AccessMode::Write => Mode::Write,
             AccessMode::Atomic => Mode::Atomic,
+            AccessMode::StrongRead => Mode::StrongRead,
+            AccessMode::StrongWrite => Mode::StrongWrite,
+            AccessMode::StrongAtomic => Mode::StrongAtomic,
         };
         let mut start = touch.start;
         // Neighbouring allocations may have been merged into one range.
@@ -61,10 +64,13 @@ pub(super) fn accesses(
 fn add(found: &mut Vec<Access>, allocation: AllocationId, range: ByteRange, mode: Mode) {
     let extent = Extent::Range(range);
     // The list is sorted, so that equal ranges of two modes come close to each other.
-    let same = |a: &&mut Access| a.allocation == allocation && a.extent == extent;
+    // A strong access of the same bytes stays apart: together the two would be a weak one.
+    let same = |a: &&mut Access| {
+        let is_apart = a.mode != mode && (a.mode.is_strong() || mode.is_strong());
+        a.allocation == allocation && a.extent == extent && !is_apart
+    };
     match found.iter_mut().rev().take(4).find(same) {
-        Some(access) if access.mode != mode => access.mode = Mode::ReadWrite,
-        Some(_) => {}
+        Some(access) => access.mode = access.mode.joined(mode),
         None => found.push(Access { allocation, extent, mode, basis: Basis::Exact }),
     }
 }

@@ -233,7 +233,7 @@ fn seen<'a>(resolution: &Resolution<'a>, action: &Action) -> Option<Written<'a>>
 }
 
 fn writes(access: &Access) -> bool {
-    matches!(access.mode, Mode::Write | Mode::ReadWrite | Mode::Atomic | Mode::MayWrite)
+    matches!(access.mode.weak(), Mode::Write | Mode::ReadWrite | Mode::Atomic | Mode::MayWrite)
 }
 
 /// Notes what a call wrote to variables.

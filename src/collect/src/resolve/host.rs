@@ -87,11 +87,7 @@ fn access(resolution: &mut Resolution<'_>, range: ByteRange, mode: Mode) -> Opti
 /// `[(start, end, mode)...]`.
 fn touched(resolution: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     for range in event.args.chunks_exact(3) {
-        let mode = match AccessMode::from_u32(range[2] as u32) {
-            Some(AccessMode::Read) => Mode::Read,
-            Some(AccessMode::Atomic) => Mode::Atomic,
-            Some(AccessMode::Write) | None => Mode::Write,
-        };
+        let mode = mode(range[2], false);
         if range[0] < range[1] {
             touch_bytes(resolution, ByteRange::new(range[0], range[1]), mode);
         }
@@ -101,12 +97,24 @@ fn touched(resolution: &mut Resolution<'_>, event: &HostEvent) -> Option<Action>
 
 /// `[address, mode, single]`: the first byte of an access inside a fence.
 fn fence_touched(resolution: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
-    let mode = match AccessMode::from_u32(event.arg(1) as u32) {
-        Some(AccessMode::Read) => Mode::Read,
-        Some(AccessMode::Atomic) => Mode::Atomic,
-        Some(AccessMode::Write) | None => Mode::Write,
-    };
+    let mode = mode(event.arg(1), event.arg(2) != 0);
     access(resolution, ByteRange::with_len(event.arg(0), 1), mode)
+}
+
+/// The mode of a recorded access of the host. `is_single`: a plain move of up to 8 aligned bytes,
+/// which the processor performs at once (Intel 64 manual, volume 3, Guaranteed Atomic Operations).
+/// Such an access, and an atomic one, is for the device what a strong operation at system scope is
+/// (`Mode::is_strong`).
+fn mode(recorded: u64, is_single: bool) -> Mode {
+    let recorded = u32::try_from(recorded).ok().and_then(AccessMode::from_u32);
+    match recorded {
+        Some(AccessMode::Read) if !is_single => Mode::Read,
+        Some(AccessMode::Read | AccessMode::StrongRead) => Mode::StrongRead,
+        Some(AccessMode::Atomic | AccessMode::StrongAtomic) => Mode::StrongAtomic,
+        Some(AccessMode::StrongWrite) => Mode::StrongWrite,
+        Some(AccessMode::Write) | None if is_single => Mode::StrongWrite,
+        Some(AccessMode::Write) | None => Mode::Write,
+    }
 }
 
 /// Notes exact accesses to bytes by their addresses, split at the borders of allocations. What lies

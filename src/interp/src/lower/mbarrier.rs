@@ -51,7 +51,7 @@ impl FunctionLowering<'_, '_> {
                 let count = self.source(form.operand(1)?, Type::U32)?;
                 let v = self.temporary();
                 self.push(Op::Alu1 { f: initial, d: v, a: count });
-                self.push(Op::Store { place, size: 8, v, a, offset });
+                self.push(Op::Store { place, strong: false, size: 8, v, a, offset });
             }
             ["inval"] => self.push(Op::Nop),
             ["arrive"] | ["arrive", "noComplete"] => self.arrive(form, shared, arrive)?,
@@ -94,7 +94,7 @@ impl FunctionLowering<'_, '_> {
             None => self.bits(1),
         };
         let Location { base: a, offset, .. } = location;
-        self.push(Op::Atomic { f, place, size: 8, d, a, offset, b, c: SINK });
+        self.push(Op::Atomic { f, place, strong: false, size: 8, d, a, offset, b, c: SINK });
         Ok(())
     }
 
@@ -109,7 +109,7 @@ impl FunctionLowering<'_, '_> {
         let (location, place) = self.barrier_object(form.operand(1)?, shared)?;
         let Location { base: a, offset, .. } = location;
         let now = self.temporary();
-        self.push(Op::Load { place, size: 8, d: now, a, offset });
+        self.push(Op::Load { place, strong: false, size: 8, d: now, a, offset });
         self.push(Op::Alu2 { f, d, a: now, b });
         let pause = self.bits(PAUSE);
         let after = self.code.ops.len() as u32 + 2;

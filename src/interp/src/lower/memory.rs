@@ -20,6 +20,14 @@ fn is_hint(word: &str) -> bool {
     HINTS.contains(&word) || word.starts_with("L1::") || word.starts_with("L2::")
 }
 
+/// Whether `ld`, `st`, `atom` or `red` performs strong operations whose scope is the system: `.volatile`
+/// is like `.relaxed.sys`, and so is `.mmio`; without a scope `atom` and `red` have `.gpu` (PTX ISA).
+fn is_strong_at_system_scope(form: &Form<'_>) -> bool {
+    let is_strong = matches!(form.opcode(), "atom" | "red")
+        || ["relaxed", "acquire", "release"].iter().any(|word| form.has(word));
+    is_strong && form.has("sys") || form.has("volatile") || form.has("mmio")
+}
+
 /// The vector length and place that the modifiers of a memory instruction name.
 fn shape(form: &Form<'_>) -> Lowered<(u8, Option<Space>)> {
     let (mut count, mut space) = (1, None);
@@ -68,6 +76,7 @@ impl FunctionLowering<'_, '_> {
         let size = access_size(ty)?;
         let location = self.address(form.operand(1)?)?;
         let place = self.place(&location, space)?;
+        let strong = is_strong_at_system_scope(form);
         let Location { base: a, offset, .. } = location;
         let mut extend = Vec::new();
         let mut slots = Vec::new();
@@ -86,10 +95,10 @@ impl FunctionLowering<'_, '_> {
             }
         }
         if count == 1 {
-            self.push(Op::Load { place, size, d: slots[0], a, offset });
+            self.push(Op::Load { place, strong, size, d: slots[0], a, offset });
         } else {
             let list = self.list(&slots);
-            self.push(Op::LoadVector { place, size, count, list, a, offset });
+            self.push(Op::LoadVector { place, strong, size, count, list, a, offset });
         }
         for (f, d) in extend {
             self.push(Op::Alu1 { f, d, a: d });
@@ -103,6 +112,7 @@ impl FunctionLowering<'_, '_> {
         let size = access_size(ty)?;
         let location = self.address(form.operand(0)?)?;
         let place = self.place(&location, space)?;
+        let strong = is_strong_at_system_scope(form);
         let Location { base: a, offset, .. } = location;
         let items: &[Operand] = match form.operand(1)? {
             Operand::Vector(items) => items,
@@ -116,10 +126,10 @@ impl FunctionLowering<'_, '_> {
             slots.push(self.source(item, ty)?);
         }
         if count == 1 {
-            self.push(Op::Store { place, size, v: slots[0], a, offset });
+            self.push(Op::Store { place, strong, size, v: slots[0], a, offset });
         } else {
             let list = self.list(&slots);
-            self.push(Op::StoreVector { place, size, count, list, a, offset });
+            self.push(Op::StoreVector { place, strong, size, count, list, a, offset });
         }
         Ok(())
     }
@@ -149,13 +159,14 @@ impl FunctionLowering<'_, '_> {
         };
         let location = self.address(form.operand(first)?)?;
         let place = self.place(&location, space)?;
+        let strong = is_strong_at_system_scope(form);
         let b = self.source(form.operand(first + 1)?, ty)?;
         let c = match operation {
             "cas" => self.source(form.operand(first + 2)?, ty)?,
             _ => SINK,
         };
         let (size, Location { base: a, offset, .. }) = (access_size(ty)?, location);
-        self.push(Op::Atomic { f, place, size, d, a, offset, b, c });
+        self.push(Op::Atomic { f, place, strong, size, d, a, offset, b, c });
         Ok(())
     }
 

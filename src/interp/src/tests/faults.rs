@@ -33,7 +33,7 @@ fn access_out_of_bounds_names_its_address_and_thread() {
     assert_eq!(fault.thread, [10, 0, 0]);
     let line = KERNELS.lines().nth(fault.line as usize - 1).unwrap();
     assert!(line.contains("st.global.u32"), "{line}");
-    assert_eq!(log.writes.ranges(), [span(p, 40)], "what was done before the fault");
+    assert_eq!(log.weak.writes.ranges(), [span(p, 40)], "what was done before the fault");
 }
 
 #[test]

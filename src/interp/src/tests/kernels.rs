@@ -17,9 +17,9 @@ fn vector_addition_touches_only_the_elements_in_range() {
     let log = bench.launch("vadd", [2, 1, 1], [64, 1, 1], &args).unwrap();
     let expected: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
     assert_eq!(bench.read_floats(pc, 100), expected);
-    assert_eq!(log.reads.ranges(), [span(pa, 400), span(pb, 400)]);
-    assert_eq!(log.writes.ranges(), [span(pc, 400)]);
-    assert_eq!(log.atomics.ranges(), []);
+    assert_eq!(log.weak.reads.ranges(), [span(pa, 400), span(pb, 400)]);
+    assert_eq!(log.weak.writes.ranges(), [span(pc, 400)]);
+    assert_eq!(log.weak.atomics.ranges(), []);
 }
 
 #[test]
@@ -29,8 +29,8 @@ fn fill_of_many_elements_is_one_interval() {
     let args = [Arg::U64(p), Arg::U32(0xabcd), Arg::U32(1 << 16)];
     let log = bench.launch("fill", [256, 1, 1], [256, 1, 1], &args).unwrap();
     assert_eq!(bench.read_words(p, 1 << 16), vec![0xabcd; 1 << 16]);
-    assert_eq!(log.writes.ranges(), [span(p, 4 << 16)]);
-    assert_eq!(log.reads.ranges(), []);
+    assert_eq!(log.weak.writes.ranges(), [span(p, 4 << 16)]);
+    assert_eq!(log.weak.reads.ranges(), []);
 }
 
 #[test]
@@ -41,8 +41,8 @@ fn scaling_reads_and_writes_the_same_bytes() {
     let args = [Arg::U64(p), Arg::F64(2.5), Arg::U32(3)];
     let log = bench.launch("scale", [1, 1, 1], [32, 1, 1], &args).unwrap();
     assert_eq!(bench.download(p, 3, f64::from_le_bytes), [3.75, -5.0, 10.625]);
-    assert_eq!(log.reads.ranges(), [span(p, 24)]);
-    assert_eq!(log.writes.ranges(), [span(p, 24)]);
+    assert_eq!(log.weak.reads.ranges(), [span(p, 24)]);
+    assert_eq!(log.weak.writes.ranges(), [span(p, 24)]);
 }
 
 #[test]
@@ -54,8 +54,8 @@ fn grid_stride_loop_covers_every_element() {
     let log = bench.launch("saxpy", [3, 1, 1], [64, 1, 1], &args).unwrap();
     let expected: Vec<f32> = x.iter().zip(&y).map(|(x, y)| 3f32.mul_add(*x, *y)).collect();
     assert_eq!(bench.read_floats(py, 1000), expected);
-    assert_eq!(log.reads.ranges(), [span(px, 4000), span(py, 4000)]);
-    assert_eq!(log.writes.ranges(), [span(py, 4000)]);
+    assert_eq!(log.weak.reads.ranges(), [span(px, 4000), span(py, 4000)]);
+    assert_eq!(log.weak.writes.ranges(), [span(py, 4000)]);
 }
 
 #[test]
@@ -66,8 +66,8 @@ fn shared_memory_reduction_waits_at_its_barriers() {
     let args = [Arg::U64(input), Arg::U64(out)];
     let log = bench.launch("reduce", [2, 1, 1], [128, 1, 1], &args).unwrap();
     assert_eq!(bench.read_floats(out, 2), [8128.0, 24512.0]);
-    assert_eq!(log.reads.ranges(), [span(input, 1024)]);
-    assert_eq!(log.writes.ranges(), [span(out, 8)]);
+    assert_eq!(log.weak.reads.ranges(), [span(input, 1024)]);
+    assert_eq!(log.weak.writes.ranges(), [span(out, 8)]);
     let id = bench.program.kernel("reduce").unwrap();
     assert_eq!(bench.program.kernel_info(id).static_shared, 512);
 }
@@ -102,8 +102,8 @@ fn tiled_matrix_product_matches_the_plain_one() {
     let log = bench.launch("matmul", [4, 4, 1], [8, 8, 1], &args).unwrap();
     let product = |n: usize| (0..32).map(|k| a[n / 32 * 32 + k] * b[k * 32 + n % 32]).sum::<f32>();
     assert_eq!(bench.read_floats(pc, 1024), (0..1024).map(product).collect::<Vec<_>>());
-    assert_eq!(log.reads.ranges(), [span(pa, 4096), span(pb, 4096)]);
-    assert_eq!(log.writes.ranges(), [span(pc, 4096)]);
+    assert_eq!(log.weak.reads.ranges(), [span(pa, 4096), span(pb, 4096)]);
+    assert_eq!(log.weak.writes.ranges(), [span(pc, 4096)]);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn pointers_in_a_table_lead_to_the_rows_they_name() {
     assert_eq!(bench.read_floats(sums, 3), [10.0, 11.0, 12.0]);
     let mut expected: Vec<_> = rows.iter().map(|&row| span(row, 8)).collect();
     expected.push(span(table, 24));
-    assert_eq!(log.reads.ranges(), expected);
+    assert_eq!(log.weak.reads.ranges(), expected);
 }
 
 /// `struct Job`: offset, factor, where, weights.
@@ -140,8 +140,8 @@ fn struct_passed_by_value_arrives_whole() {
     let log = bench.launch("by_value", [1, 1, 1], [8, 1, 1], &args).unwrap();
     let values = bench.download(out, 9, f64::from_le_bytes);
     assert_eq!(values, [0.0, 0.0, 5.0, -10.0, 15.0, -20.0, 25.0, 5.0, 0.0]);
-    assert_eq!(log.writes.ranges(), [span(out + 16, 48)]);
-    assert_eq!(log.reads.ranges(), []);
+    assert_eq!(log.weak.writes.ranges(), [span(out + 16, 48)]);
+    assert_eq!(log.weak.reads.ranges(), []);
 }
 
 #[test]
@@ -157,9 +157,9 @@ fn atomics_lose_no_update_and_are_logged_apart() {
     assert_eq!(bench.read_words(bins, 8), expected);
     assert_eq!(bench.read_floats(total, 1), [128.0]);
     assert_eq!(bench.download(most, 1, u64::from_le_bytes), [100]);
-    assert_eq!(log.atomics.ranges(), [span(bins, 32), span(total, 4), span(most, 8)]);
-    assert_eq!(log.reads.ranges(), [span(input, 1024)]);
-    assert_eq!(log.writes.ranges(), []);
+    assert_eq!(log.weak.atomics.ranges(), [span(bins, 32), span(total, 4), span(most, 8)]);
+    assert_eq!(log.weak.reads.ranges(), [span(input, 1024)]);
+    assert_eq!(log.weak.writes.ranges(), []);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn vector_loads_and_stores_move_four_values() {
     let args = [Arg::U64(input), Arg::U64(out)];
     let log = bench.launch("vectors", [1, 1, 1], [2, 1, 1], &args).unwrap();
     assert_eq!(bench.read_floats(out, 8), [4., 3., 2., 1., 8., 7., 6., 5.]);
-    assert_eq!(log.reads.ranges(), [span(input, 32)]);
+    assert_eq!(log.weak.reads.ranges(), [span(input, 32)]);
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn globals_and_constants_are_read_where_the_driver_put_them() {
         span(bench.global("weights"), 12),
     ];
     expected.sort_by_key(|range| range.start);
-    assert_eq!(log.reads.ranges(), expected);
+    assert_eq!(log.weak.reads.ranges(), expected);
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn narrow_loads_extend_their_sign() {
     let log = bench.launch("bytes", [1, 1, 1], [4, 1, 1], &args).unwrap();
     assert_eq!(bench.download(out, 4, u8::from_le_bytes), [253, 6, 128, 125]);
     assert_eq!(bench.download(wide, 4, i64::from_le_bytes), [-1, 2, -128, 127]);
-    assert_eq!(log.writes.ranges(), [span(out, 4), span(wide, 32)]);
+    assert_eq!(log.weak.writes.ranges(), [span(out, 4), span(wide, 32)]);
 }
 
 #[test]

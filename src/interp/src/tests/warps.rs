@@ -83,7 +83,7 @@ fn cooperative_grid_synchronises_through_its_workspace() {
     let log = run(true).1.unwrap();
     let words = bench.read_words(out, 16);
     assert_eq!(words[8..], [7, 6, 5, 4, 3, 2, 1, 0]);
-    assert_eq!(log.atomics.ranges(), [], "the workspace is no memory of the program");
+    assert_eq!(log.weak.atomics.ranges(), [], "the workspace is no memory of the program");
     assert_eq!(run(false).1.unwrap_err().kind, FaultKind::Trap);
 }
 
@@ -171,9 +171,9 @@ fn only_the_spaces_of_global_memory_are_logged() {
     let bench = Bench::new(&kernel(".param .u64 p, .param .u64 q", body));
     let (a, b) = (bench.allocate(64), bench.allocate(64));
     let log = bench.launch("k", [1, 1, 1], [1, 1, 1], &[Arg::U64(a), Arg::U64(b)]).unwrap();
-    assert_eq!(log.reads.ranges(), [span(a + 6, 10)]);
-    assert_eq!(log.writes.ranges(), [span(b + 3, 1)]);
-    assert_eq!(log.atomics.ranges(), [span(b + 8, 8)]);
+    assert_eq!(log.weak.reads.ranges(), [span(a + 6, 10)]);
+    assert_eq!(log.weak.writes.ranges(), [span(b + 3, 1)]);
+    assert_eq!(log.weak.atomics.ranges(), [span(b + 8, 8)]);
 }
 
 #[test]

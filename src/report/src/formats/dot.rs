@@ -75,7 +75,7 @@ impl<'a> Neighbourhood<'a> {
             .find(|side| side.op == operation.g)
             .map(|side| {
                 let number = if side.op == self.finding.first.op { "(1)" } else { "(2)" };
-                let mode = side.access.mode.description().to_uppercase();
+                let mode = side.access.mode.weak().description().to_uppercase();
                 format!("{number} {mode} {}", what(side))
             });
         let called = kernel.unwrap_or_else(|| printable(&operation.api).into_owned());

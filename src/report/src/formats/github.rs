@@ -121,14 +121,16 @@ fn cell(text: &str) -> String {
 pub(crate) fn summary(report: &Report<'_>) -> String {
     let mut text = format!("### streamsan: {}\n\n", report.verdict.description());
     let _ = writeln!(text, "{}\n", cell(&report.verdict_in_words()));
+    let counted = report.library_lints_in_words();
     for (_, reason) in report.told_reasons() {
         let _ = writeln!(text, "- incomplete: {}", cell(&reason));
     }
-    let counted = report.library_lints_in_words();
-    if let Some(counted) = &counted {
-        let _ = writeln!(text, "- {}", cell(counted));
+    let host = report.host_accesses_in_words();
+    let notes = || host.iter().chain(&counted);
+    for note in notes() {
+        let _ = writeln!(text, "- {}", cell(note));
     }
-    if !report.input.reasons.is_empty() || counted.is_some() {
+    if !report.input.reasons.is_empty() || notes().next().is_some() {
         text.push('\n');
     }
     if report.groups.is_empty() && report.lints.iter().all(LintGroup::is_only_counted) {

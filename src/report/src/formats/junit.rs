@@ -84,6 +84,9 @@ fn coverage(report: &Report<'_>) -> TestCase {
     let mut case = TestCase::new("everything was seen", status);
     case.set_classname("streamsan.coverage");
     let mut said = report.verdict_in_words();
+    if let Some(host) = report.host_accesses_in_words() {
+        said = format!("{host}\n{said}");
+    }
     for reason in reasons {
         said = format!("incomplete: {reason}\n{said}");
     }

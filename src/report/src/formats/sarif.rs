@@ -130,10 +130,14 @@ fn invocation(report: &Report<'_>, total: usize) -> Value {
             "descriptor": {"id": "result-limit"},
         }));
     }
+    let mut properties = json!({"verdict": report.verdict.description()});
+    if let Some(host) = report.host_accesses() {
+        properties["hostAccesses"] = json!(crate::json::host_accesses(host));
+    }
     json!({
         "executionSuccessful": report.input.reasons.is_empty(),
         "toolExecutionNotifications": notifications,
-        "properties": {"verdict": report.verdict.description()},
+        "properties": properties,
     })
 }
 

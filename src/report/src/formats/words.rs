@@ -28,7 +28,7 @@ impl Report<'_> {
             Some(stream) => format!("on {}", self.stream(stream)),
             None => "on the host".to_owned(),
         };
-        let mode = access.access.mode.description();
+        let mode = access.access.mode.weak().description();
         format!("{mode} by {} {place} at {}", what(access), op(access.op))
     }
 
@@ -78,6 +78,7 @@ impl Report<'_> {
             }
         }
         lines.push(format!("in {}", own.allocation_in_full(finding.allocation)));
+        lines.extend(text::first_touch(finding));
         let allocated = own.stack_of_allocation(finding.allocation);
         lines.extend(own.place_in_words(allocated).map(|place| format!("allocated at {place}")));
         lines.extend(own.why(finding));

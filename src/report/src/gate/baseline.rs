@@ -54,7 +54,7 @@ impl Baseline {
             let finding = &group.finding;
             let side = |access: &streamsan_model::FindingAccess| {
                 let name = access.kernel.as_deref().unwrap_or(&access.api);
-                format!("{} {}", access.access.mode.description(), super::lex::quoted(name))
+                format!("{} {}", access.access.mode.weak().description(), super::lex::quoted(name))
             };
             let line = format!(
                 "{} {} {} {} {} / {}",

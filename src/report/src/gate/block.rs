@@ -56,7 +56,7 @@ impl Report<'_> {
         };
         format!(
             "{what} mode:{}{}{}",
-            side.access.mode.description(),
+            side.access.mode.weak().description(),
             self.stream_clause(&streams),
             self.stack_clauses(side.stack)
         )

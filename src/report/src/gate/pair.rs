@@ -265,7 +265,7 @@ impl Side {
             SideKey::Kernel => kernel.any(|name| pattern.matches(name)),
             SideKey::Api => pattern.matches(&access.api),
             SideKey::Stream => stream(in_stream, entities).is_some_and(|s| pattern.matches(s)),
-            SideKey::Mode => pattern.matches(access.access.mode.description()),
+            SideKey::Mode => pattern.matches(access.access.mode.weak().description()),
             SideKey::Function => has_function(access.stack, entities, pattern, reach),
             SideKey::Source => has_source(access.stack, entities, pattern, reach),
         })

@@ -34,6 +34,9 @@ pub(super) fn render(report: &Report<'_>, style: Style, text: &mut String) {
             unread.package
         );
     }
+    if let Some(host) = report.host_accesses_in_words() {
+        let _ = writeln!(text, "{host}");
+    }
     if let Some(trace) = &report.input.trace {
         let _ = writeln!(text, "trace: {}", printable(trace));
     }
@@ -54,6 +57,9 @@ pub(super) fn render(report: &Report<'_>, style: Style, text: &mut String) {
         parts.push(format!("{} dropped", number(coverage.dropped)));
         let unknown = coverage.not_understood.len() as u64;
         parts.push(format!("{} not understood", plural(unknown, "entry point", "entry points")));
+        parts.extend(
+            coverage.host_accesses.as_ref().map(|host| format!("host accesses {}", host.word())),
+        );
     }
     let _ = writeln!(text, "verdict: {word} - {}", parts.join(", "));
 }

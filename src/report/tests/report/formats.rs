@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use streamsan_model::{
-    Edge, EdgeKind, Finding, Fingerprint, IncompleteReason, Lint, OpSeq, RaceClass, StreamId,
-    Threshold, Tier, Verdict,
+    Edge, EdgeKind, Finding, Fingerprint, HostAccesses, IncompleteReason, Lint, OpSeq, RaceClass,
+    StreamId, Threshold, Tier, Verdict,
 };
 use streamsan_report::{
     Baseline, Coverage, Folded, Gate, Input, Neighbourhood, Report, Suppressions, TextOptions,
@@ -37,7 +37,9 @@ impl Case {
         let entities = fixture::entities();
         let mut findings: Folded = self.findings.iter().cloned().collect();
         self.lints.iter().for_each(|lint| findings.add_lint(lint.clone()));
-        let coverage = Coverage { calls: self.calls, ..Coverage::default() };
+        // One run that was not seen completely is one whose host was not watched either.
+        let host_accesses = (!self.reasons.is_empty()).then(HostAccesses::off);
+        let coverage = Coverage { calls: self.calls, host_accesses, ..Coverage::default() };
         let input = Input {
             findings,
             entities: &entities,

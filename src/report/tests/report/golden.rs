@@ -3,7 +3,8 @@
 use crate::fixture;
 use std::path::Path;
 use streamsan_model::{
-    EventId, Finding, Fingerprint, IncompleteReason, Lint, OpSeq, RaceClass, StreamId, Threshold,
+    EventId, Finding, Fingerprint, HostAccesses, IncompleteReason, Lint, OpSeq, RaceClass,
+    StreamId, Threshold,
 };
 use streamsan_report::{
     Coverage, Folded, Input, KnownUpstream, Report, TextOptions, UnreadKernels,
@@ -75,7 +76,8 @@ fn everything_unseen() -> (Vec<IncompleteReason>, Option<Coverage>) {
     ];
     let not_understood = vec![("cuGraphLaunch".to_owned(), 12), ("cuMemMap".to_owned(), 1)];
     let unread = Some(UnreadKernels { kernels: 7, package: "nvidia-cuda-nvdisasm".to_owned() });
-    (reasons, Some(Coverage { calls: 1, dropped: 12, not_understood, unread }))
+    let host_accesses = Some(HostAccesses::off());
+    (reasons, Some(Coverage { calls: 1, dropped: 12, not_understood, unread, host_accesses }))
 }
 
 #[test]

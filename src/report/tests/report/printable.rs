@@ -3,7 +3,7 @@
 use crate::fixture;
 use proptest::prelude::*;
 use serde_json::Value;
-use streamsan_model::{Entities, Entity, Finding, IncompleteReason, Threshold};
+use streamsan_model::{Entities, Entity, Finding, HostAccesses, IncompleteReason, Threshold};
 use streamsan_report::{Coverage, Input, Report, TextOptions};
 
 /// Gives every entity that has a name this one.
@@ -57,6 +57,11 @@ fn with_report<T>(name: &str, look: impl FnOnce(&Report<'_>) -> T) -> T {
         coverage: Some(Coverage {
             calls: 9,
             not_understood: vec![(api, 1), (format!("{name} too"), 1)],
+            host_accesses: Some(HostAccesses {
+                operations: 1,
+                not_fenced: vec![(name.to_owned(), 1)],
+                ..HostAccesses::default()
+            }),
             ..Coverage::default()
         }),
         upstream: None,

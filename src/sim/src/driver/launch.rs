@@ -303,8 +303,15 @@ impl KernelRun {
         for (log, early) in
             before_wait.into_iter().map(|log| (log, true)).chain([(accesses, false)])
         {
-            let sets =
-                [(log.reads, Mode::Read), (log.writes, Mode::Write), (log.atomics, Mode::Atomic)];
+            let AccessLog { weak, strong, .. } = log;
+            let sets = [
+                (weak.reads, Mode::Read),
+                (weak.writes, Mode::Write),
+                (weak.atomics, Mode::Atomic),
+                (strong.reads, Mode::StrongRead),
+                (strong.writes, Mode::StrongWrite),
+                (strong.atomics, Mode::StrongAtomic),
+            ];
             for (set, mode) in sets {
                 list.extend(set.ranges().into_iter().map(|range| (range, mode, early)));
             }

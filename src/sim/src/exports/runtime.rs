@@ -12,6 +12,10 @@ pub(crate) enum Mode {
     Read = 0,
     Write = 1,
     Atomic = 2,
+    /// Strong operations at system scope.
+    StrongRead = 3,
+    StrongWrite = 4,
+    StrongAtomic = 5,
 }
 
 /// One range of a list handed over, as laid out between the two libraries.

@@ -7,8 +7,8 @@
 
 use super::Reader;
 use crate::proof::{self, Proof, Sum};
-use crate::schema::{PROOF, TABLES};
-use crate::{Error, SCHEMA_VERSION, TraceState};
+use crate::schema::{FIRST_PROVEN, PROOF, TABLES};
+use crate::{Error, TraceState};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -68,7 +68,8 @@ impl Reader {
     /// Reads the proof of a finished trace. A complete one must have it.
     pub(super) fn read_proof(&self) -> Result<(), Error> {
         let version = self.rows("PRAGMA user_version", [], |row| row.get::<_, i32>(0))?;
-        if version != [SCHEMA_VERSION] || self.state() == TraceState::Recording {
+        let is_older = version.iter().any(|&version| version < FIRST_PROVEN);
+        if is_older || self.state() == TraceState::Recording {
             return Ok(());
         }
         let proof = proof::read(&self.connection).map_err(|e| self.failed(e))?;

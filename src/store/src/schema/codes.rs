@@ -7,7 +7,7 @@ use streamsan_model::{
 };
 
 /// The kinds of counts in rows of `coverage`.
-pub(crate) const COVERAGE_KINDS: [&str; 18] = [
+pub(crate) const COVERAGE_KINDS: [&str; 24] = [
     "calls recorded",
     "calls harmless",
     "calls not understood",
@@ -26,6 +26,12 @@ pub(crate) const COVERAGE_KINDS: [&str; 18] = [
     "launches of kernels not read for lack of nvdisasm",
     "launches not looked at again",
     "images not kept",
+    "operations on host memory",
+    "operations on host memory fenced",
+    "operations on host memory fenced in part",
+    "ranges of host memory not fenced",
+    "allocations that are no longer fenced",
+    "host accesses not watched",
 ];
 
 /// Every enumeration with its words, in the order of their codes.

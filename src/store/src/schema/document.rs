@@ -49,5 +49,10 @@ pub fn schema_document() -> String {
             words.iter().enumerate().map(|(code, word)| format!("{code} {word}")).collect();
         let _ = writeln!(text, "| {name} | {} |", list.join(", "));
     }
+    text += "\n## Earlier schemas\n\nEvery version reads the traces of all earlier schemas as they are; \
+             none is rewritten. Schema 7 has the\ntables of schema 6. It adds the modes `strong-read`, \
+             `strong-write` and `strong-atomic`, and to `coverage` how far\nthe host's own loads and \
+             stores were watched. In traces of schemas 1 to 6 every access is a weak one, and\nnothing \
+             is told of host accesses.\n";
     text
 }

@@ -3,17 +3,18 @@
 //! A file with anything else in place of a table, or with anything that runs by itself (a trigger),
 //! is not read: SQLite would execute it.
 
-use super::{INDEXES, PROOF, VIEWS, table_statement};
+use super::{FIRST_PROVEN, INDEXES, PROOF, VIEWS, table_statement};
 use crate::SCHEMA_VERSION;
 use rusqlite::Connection;
 
 /// The statements of earlier schemas, one in a line, as their traces hold them.
-const OLDER: [&str; 5] = [
+const OLDER: [&str; 6] = [
     include_str!("older/schema-1.sql"),
     include_str!("older/schema-2.sql"),
     include_str!("older/schema-3.sql"),
     include_str!("older/schema-4.sql"),
     include_str!("older/schema-5.sql"),
+    include_str!("older/schema-6.sql"),
 ];
 
 /// Tables, views and indexes of a schema, as the statements that make them.
@@ -45,7 +46,7 @@ pub(crate) fn misfit(connection: &Connection, schema: i32) -> rusqlite::Result<O
     if let Some((_, name, _)) = found.iter().find(runs) {
         return Ok(Some(format!("`{name}` is a trigger or a virtual table, which no trace has")));
     }
-    if schema != SCHEMA_VERSION && found.iter().any(|(_, name, _)| name == PROOF) {
+    if schema < FIRST_PROVEN && found.iter().any(|(_, name, _)| name == PROOF) {
         return Ok(Some(format!(
             "it has a newer table than schema {schema}, which it says it is of"
         )));
@@ -54,7 +55,7 @@ pub(crate) fn misfit(connection: &Connection, schema: i32) -> rusqlite::Result<O
         // Indexes come when a trace is finished, and answers do not rest on them. What timelines are
         // drawn from came in the middle of an early schema, and is made where it is missing.
         let may_be_missing = is_made_by(sql, "CREATE INDEX")
-            || schema != SCHEMA_VERSION && name_of(sql).starts_with("lod");
+            || schema < FIRST_PROVEN && name_of(sql).starts_with("lod");
         !may_be_missing
             && !found.iter().any(|(kind, name, found)| {
                 found == *sql && name == name_of(sql) && is_made_by(sql, &format!("CREATE {kind}"))

@@ -1,4 +1,4 @@
-//! Tables, columns and indexes of schema 6.
+//! Tables, columns and indexes of schema 7.
 //!
 //! A trace holds millions of rows in `op` and `access` and few anywhere else, so these two are
 //! packed: integers of SQLite take as many bytes as their value needs, hence distances

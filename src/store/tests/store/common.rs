@@ -618,6 +618,14 @@ pub(crate) fn coverage() -> Coverage {
             .iter()
             .map(|&gap| KernelCount { gap, name: "flash_fwd".to_owned(), count: 3 })
             .collect(),
+        host_accesses: Some(HostAccesses {
+            operations: 7,
+            fenced: 5,
+            in_part: 2,
+            not_fenced: vec![("passed over for want of room".to_owned(), 2)],
+            left_alone: vec![("which the host touches all the time".to_owned(), 1)],
+            unwatched: Some(Unwatched::OwnHandler),
+        }),
         reasons: vec![
             R::DroppedRecords(9),
             R::NotUnderstood { api: "cuGraphLaunch".to_owned(), calls: 12 },

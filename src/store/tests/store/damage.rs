@@ -106,7 +106,7 @@ fn newer_schema_is_refused_with_both_numbers() {
     connection.execute_batch("PRAGMA user_version = 99").unwrap();
     drop(connection);
     let error = Reader::open(&path).unwrap_err();
-    assert!(matches!(error, Error::TooNew { found: 99, supported: 6, .. }), "{error}");
+    assert!(matches!(error, Error::TooNew { found: 99, supported: 7, .. }), "{error}");
     let text = error.to_string();
     assert!(text.contains("99") && !text.contains('\n'), "{text}");
     assert!(matches!(Writer::open(&path), Err(Error::TooNew { .. })));

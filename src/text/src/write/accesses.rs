@@ -49,6 +49,9 @@ impl Writer {
                 Mode::Write => "w",
                 Mode::ReadWrite => "rw",
                 Mode::Atomic => "at",
+                Mode::StrongRead => "sr",
+                Mode::StrongWrite => "sw",
+                Mode::StrongAtomic => "sat",
                 Mode::MayWrite => "?",
                 Mode::Allocate | Mode::Free | Mode::Prefetch | Mode::Discard => continue,
             };

@@ -68,7 +68,7 @@ fn specs() -> impl Strategy<Value = Spec> {
     let modes = prop_oneof![
         4 => Just(Mode::Read),
         4 => Just(Mode::Write),
-        1 => proptest::sample::select(Mode::ALL.to_vec()),
+        2 => proptest::sample::select(Mode::ALL.to_vec()),
     ];
     let bases = prop_oneof![
         3 => Just(Basis::Exact),

@@ -48,7 +48,7 @@ impl Kernel {
         let is_early = self.control.is_early(position);
         world.edge(if is_early { self.begin } else { self.waited }, node);
         world.edge(node, self.end);
-        if mode == Mode::Read && self.control.trigger == Trigger::AtEnd {
+        if mode.weak() == Mode::Read && self.control.trigger == Trigger::AtEnd {
             // All blocks have ended.
             world.edge(node, self.start);
         }

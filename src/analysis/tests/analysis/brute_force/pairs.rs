@@ -197,11 +197,15 @@ fn are_in_conflict(first: &PlacedAccess, second: &PlacedAccess) -> bool {
 fn have_conflicting_modes(first: &PlacedAccess, second: &PlacedAccess) -> bool {
     let (a, b) = (first.access.mode, second.access.mode);
     let moves_only = |mode| mode == Mode::Prefetch;
+    let is_atomic = |mode| matches!(mode, Mode::Atomic | Mode::StrongAtomic);
+    let is_strong =
+        |mode| matches!(mode, Mode::StrongRead | Mode::StrongWrite | Mode::StrongAtomic);
     let spares_moves = |mode| !matches!(mode, Mode::Discard | Mode::Allocate | Mode::Free);
     (a.writes() || b.writes())
         && !(moves_only(a) && spares_moves(b))
         && !(moves_only(b) && spares_moves(a))
-        && !(a == Mode::Atomic && b == Mode::Atomic)
+        && !(is_atomic(a) && is_atomic(b))
+        && !(is_strong(a) && is_strong(b))
 }
 
 /// Whether `later`, on the bytes it touches, is the one to report with `new` and `earlier` is not.

@@ -218,6 +218,9 @@ fn touch() -> impl Strategy<Value = Touch> {
                 4 => Just(Mode::Write),
                 2 => Just(Mode::ReadWrite),
                 2 => Just(Mode::Atomic),
+                2 => Just(Mode::StrongRead),
+                1 => Just(Mode::StrongWrite),
+                1 => Just(Mode::StrongAtomic),
             ],
             prop_oneof![
                 6 => Just(Basis::Exact),

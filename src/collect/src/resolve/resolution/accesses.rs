@@ -60,13 +60,7 @@ impl Resolution<'_> {
     ) {
         let same = |a: &&mut Access| a.allocation == allocation && a.extent == extent;
         match self.accesses[self.part..].iter_mut().find(same) {
-            Some(access) if access.mode == mode => {}
-            Some(access) => {
-                access.mode = match (access.mode, mode) {
-                    (Mode::MayWrite, Mode::Read) | (Mode::Read, Mode::MayWrite) => Mode::MayWrite,
-                    _ => Mode::ReadWrite,
-                }
-            }
+            Some(access) => access.mode = access.mode.joined(mode),
             None => self.accesses.push(Access { allocation, extent, mode, basis }),
         }
     }

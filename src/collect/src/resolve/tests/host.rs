@@ -3,7 +3,7 @@ use streamsan_model::{
     Action, AllocationId, Entity, FileBatchId, MemoryKind, Mode, Operation, Status, StreamId,
     SyncObject,
 };
-use streamsan_wire::{Api, HostCall};
+use streamsan_wire::{AccessMode, Api, HostCall};
 
 fn pinned(bench: &mut Bench, start: u64, len: u64) -> AllocationId {
     bench.allocation(Api::cuMemAllocHost_v2, start, len)
@@ -44,6 +44,24 @@ fn annotated_accesses_are_exact() {
 }
 
 #[test]
+fn touches_of_fences_are_one_byte_and_as_strong_as_the_instruction() {
+    let mut bench = Bench::new();
+    let memory = pinned(&mut bench, 0x1000, 0x100);
+    for (mode, single, expected) in [
+        (AccessMode::Read, 0, Mode::Read),
+        (AccessMode::Read, 1, Mode::StrongRead),
+        (AccessMode::Write, 0, Mode::Write),
+        (AccessMode::Write, 1, Mode::StrongWrite),
+        (AccessMode::Atomic, 1, Mode::StrongAtomic),
+    ] {
+        let words = [0x1010, mode as u64, single];
+        let (action, accesses) = said(bench.host(HostCall::FenceTouched, &words, "", None));
+        assert_eq!(action, Action::HostAccess);
+        assert_eq!(accesses, [exact(memory, 0x1010, 1, expected)]);
+    }
+}
+
+#[test]
 fn accesses_across_allocations_are_split_and_the_rest_is_ordinary_memory() {
     let mut bench = Bench::new();
     let first = pinned(&mut bench, 0x1000, 0x100);
@@ -75,7 +93,7 @@ fn instrumented_ranges_are_one_operation() {
     let (action, accesses) = said(bench.host(HostCall::Touched, &ranges, "", None));
     assert_eq!(action, Action::HostAccess);
     let expected =
-        [exact(memory, 0x1000, 8, Mode::ReadWrite), exact(memory, 0x1010, 4, Mode::Atomic)];
+        [exact(memory, 0x1000, 8, Mode::ReadWrite), exact(memory, 0x1010, 4, Mode::StrongAtomic)];
     assert_eq!(accesses, expected);
 }
 

@@ -456,7 +456,7 @@ impl Summary<'_> {
     /// The tables for which the accesses that load pointers from them are known.
     fn told_tables(&self) -> HashSet<AccessBase> {
         let loads = |(_, at, access): &&(AccessBase, ExprId, SymbolicAccess)| {
-            access.touch != Touch::Write && self.tables.contains_key(at)
+            access.touch.weak() != Touch::Write && self.tables.contains_key(at)
         };
         self.accesses.iter().filter(loads).map(|(origin, ..)| *origin).collect()
     }
@@ -499,8 +499,8 @@ impl Summary<'_> {
             .accesses
             .iter()
             .map(|(origin, address, access)| {
-                let leads_on =
-                    access.touch != Touch::Write && self.loads_pointers(origin, *address, &told);
+                let leads_on = access.touch.weak() != Touch::Write
+                    && self.loads_pointers(origin, *address, &told);
                 SymbolicAccess { base: places[origin], leads_on, ..access.clone() }
             })
             .collect();

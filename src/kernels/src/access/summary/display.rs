@@ -19,6 +19,9 @@ impl Touch {
             Touch::Write => "write",
             Touch::Atomic => "atomic",
             Touch::Unknown => "unknown",
+            Touch::StrongRead => "strong read",
+            Touch::StrongWrite => "strong write",
+            Touch::StrongAtomic => "strong atomic",
         }
     }
 }

@@ -22,6 +22,35 @@ pub enum Touch {
     Atomic,
     /// May read and may write.
     Unknown,
+    /// A load, a store or an atomic operation that the instruction performs as strong operation at
+    /// system scope (PTX ISA, Memory Consistency Model).
+    StrongRead,
+    StrongWrite,
+    StrongAtomic,
+}
+
+impl Touch {
+    /// The same effect by strong operations at system scope; an unknown effect stays unknown.
+    #[must_use]
+    pub(in crate::access) const fn strong(self, is_strong: bool) -> Touch {
+        match self {
+            Touch::Read if is_strong => Touch::StrongRead,
+            Touch::Write if is_strong => Touch::StrongWrite,
+            Touch::Atomic if is_strong => Touch::StrongAtomic,
+            touch => touch,
+        }
+    }
+
+    /// The effect, whatever the strength of the operations.
+    #[must_use]
+    pub const fn weak(self) -> Touch {
+        match self {
+            Touch::StrongRead => Touch::Read,
+            Touch::StrongWrite => Touch::Write,
+            Touch::StrongAtomic => Touch::Atomic,
+            touch => touch,
+        }
+    }
 }
 
 /// The effect of a kernel on the memory that a word points to.
@@ -53,7 +82,7 @@ impl AccessMode {
     /// This and one more access. Atomic operations beside plain ones are both a read and a write.
     #[must_use]
     pub const fn and(self, touch: Touch) -> AccessMode {
-        match (self, touch) {
+        match (self, touch.weak()) {
             (AccessMode::Unknown, _) | (_, Touch::Unknown) => AccessMode::Unknown,
             (AccessMode::None | AccessMode::Read, Touch::Read) => AccessMode::Read,
             (AccessMode::None | AccessMode::Write, Touch::Write) => AccessMode::Write,

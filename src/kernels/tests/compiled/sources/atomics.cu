@@ -172,3 +172,19 @@ extern "C" __global__ void generic_atomic(int *data, int *to, int which)
     int *at = which > 60 ? mine : data;
     to[AT] = atomicAdd(at + threadIdx.x, 1);
 }
+
+// Strong operations whose scope is the system, beside weak ones.
+// kernel system_scope: p0=read-write
+// range: exact
+extern "C" __global__ void system_scope(unsigned *flags)
+{
+    unsigned *own = flags + 8 * AT;
+    volatile unsigned *seen = own;
+    unsigned first = seen[0], second;
+    asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(second) : "l"(own + 1) : "memory");
+    atomicAdd_system(own + 2, first);
+    seen[3] = second;
+    asm volatile("st.release.sys.u32 [%0], %1;" : : "l"(own + 4), "r"(first) : "memory");
+    own[5] = own[6];
+    atomicAdd(own + 7, 1u);
+}

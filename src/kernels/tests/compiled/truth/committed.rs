@@ -12,6 +12,7 @@ use streamsan_kernels::access::{self, Base, KernelAccess, Reach, Touch, Waited};
 use streamsan_kernels::ptx;
 
 use super::memory::{Endless, PART, pointer};
+use super::runs::{Bytes, TOUCHES};
 use super::sets::{inside, merged, ranges};
 
 const LAUNCHES: u32 = 24;
@@ -91,13 +92,8 @@ fn launch(
     score.launches += 1;
     let mut all_exact = true;
     let before = *log.before_wait.take().unwrap_or_default();
-    let sets = [
-        (&log.reads, &before.reads, Touch::Read),
-        (&log.writes, &before.writes, Touch::Write),
-        (&log.atomics, &before.atomics, Touch::Atomic),
-    ];
-    for (behind, before, mode) in sets {
-        let (behind, before) = (behind.ranges(), before.ranges());
+    let sets = Bytes::of(&log).0.into_iter().zip(Bytes::of(&before).0).zip(TOUCHES);
+    for ((behind, before), mode) in sets {
         let truth = merged([behind.clone(), before.clone()].concat());
         let (mut inferred, mut inferred_before) = (Vec::new(), Vec::new());
         for one in touched.iter().filter(|t| t.touch == mode || t.touch == Touch::Unknown) {

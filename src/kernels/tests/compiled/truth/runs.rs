@@ -6,6 +6,7 @@ use std::time::Duration;
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use streamsan_kernels::Directory;
+use streamsan_kernels::access::Touch;
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::ptx;
 use streamsan_kernels::toolkit::Tool;
@@ -45,27 +46,38 @@ pub(crate) struct Run {
     pub(crate) before_wait: Bytes,
 }
 
-/// Bytes by what was done to them.
+/// What is told apart, in the order of [`Bytes`].
+pub(crate) const TOUCHES: [Touch; 6] = [
+    Touch::Read,
+    Touch::Write,
+    Touch::Atomic,
+    Touch::StrongRead,
+    Touch::StrongWrite,
+    Touch::StrongAtomic,
+];
+
+/// Bytes by what was done to them, as in [`TOUCHES`].
 #[derive(Debug, Default)]
-pub(crate) struct Bytes {
-    pub(crate) reads: Vec<Range<u64>>,
-    pub(crate) writes: Vec<Range<u64>>,
-    pub(crate) atomics: Vec<Range<u64>>,
-}
+pub(crate) struct Bytes(pub(crate) [Vec<Range<u64>>; 6]);
 
 impl Bytes {
-    fn of(log: &AccessLog) -> Self {
-        let (reads, writes) = (log.reads.ranges(), log.writes.ranges());
-        Self { reads, writes, atomics: log.atomics.ranges() }
+    pub(crate) fn of(log: &AccessLog) -> Self {
+        let AccessLog { weak, strong, .. } = log;
+        let sets = [
+            &weak.reads,
+            &weak.writes,
+            &weak.atomics,
+            &strong.reads,
+            &strong.writes,
+            &strong.atomics,
+        ];
+        Self(sets.map(|set| set.ranges()))
     }
 
     fn and(self, other: &Self) -> Self {
         let both = |one: Vec<Range<u64>>, other: &[Range<u64>]| merged([&one, other].concat());
-        Self {
-            reads: both(self.reads, &other.reads),
-            writes: both(self.writes, &other.writes),
-            atomics: both(self.atomics, &other.atomics),
-        }
+        let mut others = other.0.iter();
+        Self(self.0.map(|one| both(one, others.next().expect("as many"))))
     }
 }
 

@@ -8,7 +8,7 @@ use streamsan_kernels::access::{
 use streamsan_model::{Extent, StridedPattern};
 
 use super::memory::{PART, held_pointer};
-use super::runs::{Kernel, Run};
+use super::runs::{Kernel, Run, TOUCHES};
 
 /// Parts of one pattern that are compared one by one.
 const MOST_RUNS: u64 = 100_000;
@@ -32,11 +32,8 @@ pub(crate) fn judge(kernel: &Kernel<'_>, access: &KernelAccess) -> Judged {
     for run in &kernel.runs {
         let launch = Launch { grid: run.grid, block: run.block, params: &run.params };
         let touched = instantiate(access, &launch);
-        for (truth, early, touch) in [
-            (&run.all.reads, &run.before_wait.reads, Touch::Read),
-            (&run.all.writes, &run.before_wait.writes, Touch::Write),
-            (&run.all.atomics, &run.before_wait.atomics, Touch::Atomic),
-        ] {
+        let sets = run.all.0.iter().zip(&run.before_wait.0).zip(TOUCHES);
+        for ((truth, early), touch) in sets {
             let concluded = Concluded::new(kernel, access, &touched, touch);
             let told = |what: &str, range: &Range<u64>| {
                 let Run { grid, block, params, .. } = run;

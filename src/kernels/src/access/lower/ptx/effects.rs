@@ -16,7 +16,7 @@ use crate::access::fixpoint::interpret::{Interpreter, Sources, State};
 use crate::access::lower::ptx::values::PtxSite;
 use crate::access::lower::steps::Arg;
 use crate::access::summary::result::{Touch, WordKind};
-use crate::ptx::Space;
+use crate::ptx::{Instruction, Space};
 use streamsan_model::Trigger;
 
 /// Bytes from the address on.
@@ -168,6 +168,19 @@ const LOCAL: &[&str] = &[
 /// means: the printf buffer and the device heap.
 const KNOWN_CALLS: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
 
+/// Whether `ld`, `st`, `atom` or `red` performs strong operations whose scope is the system. PTX ISA:
+/// "`ld.volatile` has the same memory synchronization semantics as `ld.relaxed.sys`", and `st` alike;
+/// an `.mmio` operation is a relaxed one with the scope `.sys`; without a scope `atom` and `red` have
+/// `.gpu`.
+pub(in crate::access) fn is_strong_at_system_scope(instruction: &Instruction) -> bool {
+    let is_strong = match instruction.opcode.as_str() {
+        "ld" | "st" => ["relaxed", "acquire", "release"].iter().any(|word| instruction.has(word)),
+        "atom" | "red" => true,
+        _ => return false,
+    };
+    is_strong && instruction.has("sys") || instruction.has("volatile") || instruction.has("mmio")
+}
+
 /// The state spaces that an instruction names.
 pub(in crate::access) fn spaces(site: &PtxSite<'_, '_>) -> Vec<Space> {
     site.instruction.modifiers.iter().filter_map(|word| Space::from_name(word)).collect()
@@ -200,7 +213,8 @@ impl Interpreter<'_> {
                     return true;
                 }
                 let size = Size::Bytes(self.element(site) * count);
-                self.memory(site, at, Touch::Atomic, size, &here, state);
+                let touch = Touch::Atomic.strong(is_strong_at_system_scope(instruction));
+                self.memory(site, at, touch, size, &here, state);
                 if at == 1 {
                     let address = self.operand(site, 1, state);
                     self.loaded(site, address, state);

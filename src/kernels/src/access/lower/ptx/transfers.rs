@@ -12,7 +12,7 @@ use smallvec::smallvec;
 
 use crate::access::domain::expression::{ExprId, Provenance, Symbol};
 use crate::access::fixpoint::interpret::{Interpreter, Kind, State};
-use crate::access::lower::ptx::effects::{AccessPath, Size, spaces};
+use crate::access::lower::ptx::effects::{AccessPath, Size, is_strong_at_system_scope, spaces};
 use crate::access::lower::ptx::values::PtxSite;
 use crate::access::lower::steps::Arg;
 use crate::access::summary::result::{Touch, WordKind};
@@ -88,7 +88,8 @@ impl Interpreter<'_> {
         }
         if matches!(space, None | Some(Space::Global | Space::Const)) {
             let size = Size::Bytes(width * count);
-            self.note(site.number, address, (Touch::Read, size, WordKind::Pointer), here, state);
+            let touch = Touch::Read.strong(is_strong_at_system_scope(site.instruction));
+            self.note(site.number, address, (touch, size, WordKind::Pointer), here, state);
         }
         self.loaded(site, address, state);
         true
@@ -196,7 +197,8 @@ impl Interpreter<'_> {
             return true;
         }
         let size = Size::Bytes(self.element(site) * items.len() as u32);
-        self.memory(site, 0, Touch::Write, size, here, state)
+        let touch = Touch::Write.strong(is_strong_at_system_scope(site.instruction));
+        self.memory(site, 0, touch, size, here, state)
     }
 
     /// The asynchronous copies. Their direction is the order of the spaces: destination first.

@@ -20,12 +20,13 @@ impl Interpreter<'_> {
     /// Interprets an instruction that touches memory. Returns whether it is one.
     pub(super) fn machine_memory(&mut self, here: SassSite<'_>, state: &mut State) -> bool {
         match &here.lifted.operation {
-            Operation::Load { memory, bytes, signed, terms, offset } => {
-                self.machine_load(here, *memory, (*bytes, *signed), (terms, *offset), state);
+            Operation::Load { memory, bytes, signed, strong, terms, offset } => {
+                let touch = Touch::Read.strong(*strong);
+                self.machine_load(here, *memory, (*bytes, *signed, touch), (terms, *offset), state);
             }
-            Operation::Store { bytes, terms, offset, .. } => {
+            Operation::Store { bytes, strong, terms, offset, .. } => {
                 let address = self.machine_address(here, terms, *offset, state);
-                let what = (Touch::Write, Size::Bytes(*bytes), WordKind::Pointer);
+                let what = (Touch::Write.strong(*strong), Size::Bytes(*bytes), WordKind::Pointer);
                 self.machine_note(here, address, what, false, state);
             }
             Operation::Access { touch, kind, bytes, terms, offset, partly } => {
@@ -51,7 +52,12 @@ impl Interpreter<'_> {
                     _ => address,
                 };
                 self.machine_note(here, address, (*touch, size, *kind), *partly, state);
-                self.put_loaded(here, address, (*touch == Touch::Atomic).then_some(false), state);
+                self.put_loaded(
+                    here,
+                    address,
+                    (touch.weak() == Touch::Atomic).then_some(false),
+                    state,
+                );
             }
             Operation::Unknown { reason } => {
                 self.effects.unknown.insert(format!("at {:#06x}: {reason}", here.lifted.place));
@@ -168,7 +174,7 @@ impl Interpreter<'_> {
         &mut self,
         here: SassSite<'_>,
         memory: Memory,
-        (bytes, signed): (u32, bool),
+        (bytes, signed, touch): (u32, bool, Touch),
         (terms, offset): (&[AddressPart], i64),
         state: &mut State,
     ) {
@@ -180,7 +186,7 @@ impl Interpreter<'_> {
                     let index = self.interner.add(address, block, -1);
                     return self.load_params(here, index, (bytes, signed), state);
                 }
-                let what = (Touch::Read, Size::Bytes(bytes), WordKind::Pointer);
+                let what = (touch, Size::Bytes(bytes), WordKind::Pointer);
                 self.machine_note(here, address, what, false, state);
                 self.put_elements(here, address, (bytes, signed), state);
             }

@@ -313,6 +313,7 @@ impl Lifter<'_> {
                 memory,
                 bytes: if self.has("64") || self.has("WIDE") { 8 } else { 4 },
                 signed: false,
+                strong: false,
                 terms: smallvec![],
                 offset: 0,
             };

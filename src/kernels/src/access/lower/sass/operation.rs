@@ -237,6 +237,8 @@ pub(in crate::access) enum Operation {
         memory: Memory,
         bytes: u32,
         signed: bool,
+        /// By strong operations at system scope.
+        strong: bool,
         terms: SmallVec<[AddressPart; 2]>,
         offset: i64,
     },
@@ -244,6 +246,7 @@ pub(in crate::access) enum Operation {
     Store {
         memory: Memory,
         bytes: u32,
+        strong: bool,
         terms: SmallVec<[AddressPart; 2]>,
         offset: i64,
     },

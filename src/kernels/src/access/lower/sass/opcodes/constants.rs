@@ -57,7 +57,11 @@ impl Lifter<'_> {
                 _ => return self.unread(results, ""),
             }
         };
-        self.push(Operation::Load { memory, bytes, signed, terms, offset: 0 }, results, sources);
+        self.push(
+            Operation::Load { memory, bytes, signed, strong: false, terms, offset: 0 },
+            results,
+            sources,
+        );
     }
 
     /// Constants of the compiler, or of the driver, at a place that is not known.

@@ -68,6 +68,13 @@ impl Lifter<'_> {
         known.unwrap_or(4)
     }
 
+    /// Whether the instruction performs strong operations whose scope is the system: what `ptxas`
+    /// makes of `.relaxed.sys`, `.acquire.sys`, `.release.sys`, `.volatile` and `.mmio`. (Before
+    /// Ampere weak loads have `SYS` alone.)
+    fn is_strong_at_system_scope(&self) -> bool {
+        self.has("SYS") && (self.has("STRONG") || self.has("MMIO"))
+    }
+
     fn signed(&self) -> bool {
         self.has("S8") || self.has("S16")
     }
@@ -162,7 +169,12 @@ impl Lifter<'_> {
             "LDL" => return self.load_local(at, bytes, signed, results),
             _ => Memory::Shared,
         };
-        self.push(Operation::Load { memory, bytes, signed, terms, offset }, results, sources);
+        let strong = self.is_strong_at_system_scope();
+        self.push(
+            Operation::Load { memory, bytes, signed, strong, terms, offset },
+            results,
+            sources,
+        );
     }
 
     /// The words of the frame that an address with a constant offset from R1 means.
@@ -177,11 +189,11 @@ impl Lifter<'_> {
 
     fn load_local(&mut self, at: usize, bytes: u32, signed: bool, results: SmallVec<[u32; 4]>) {
         let register = |&r: &u32| LiftedSource::plain(SourceValue::Register(r));
-        let (terms, offset) = (SmallVec::new(), 0);
+        let (terms, offset, strong) = (SmallVec::new(), 0, false);
         if self.stack_is_shared {
             let (memory, sources) = (Memory::Shared, LiftedSources::new());
             return self.push(
-                Operation::Load { memory, bytes, signed, terms, offset },
+                Operation::Load { memory, bytes, signed, strong, terms, offset },
                 results,
                 sources,
             );
@@ -198,7 +210,11 @@ impl Lifter<'_> {
                 (Memory::Local, sources)
             }
         };
-        self.push(Operation::Load { memory, bytes, signed, terms, offset }, results, sources);
+        self.push(
+            Operation::Load { memory, bytes, signed, strong, terms, offset },
+            results,
+            sources,
+        );
     }
 
     fn store(&mut self, name: &str, at: usize) {
@@ -209,7 +225,8 @@ impl Lifter<'_> {
             _ => return self.store_local(at, bytes),
         };
         let (terms, sources, offset) = self.address_parts(at);
-        let operation = Operation::Store { memory, bytes, terms, offset };
+        let strong = self.is_strong_at_system_scope();
+        let operation = Operation::Store { memory, bytes, strong, terms, offset };
         self.push(operation, SmallVec::new(), sources);
     }
 
@@ -248,7 +265,10 @@ impl Lifter<'_> {
         let (touch, bytes) = match name {
             "LDGMC" => (Touch::Read, Bytes::Unknown),
             "REDGMC" => (Touch::Atomic, Bytes::Unknown),
-            _ => (Touch::Atomic, Bytes::Exactly(bytes)),
+            _ => {
+                let strong = self.is_strong_at_system_scope();
+                (Touch::Atomic.strong(strong), Bytes::Exactly(bytes))
+            }
         };
         let width = match bytes {
             Bytes::Exactly(bytes) => bytes,
