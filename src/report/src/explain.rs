@@ -289,9 +289,9 @@ impl Report<'_> {
                 self.stream(to)
             ),
             (Some(on), None, None) => format!(
-                "let the host wait for {} between {after} and {before}: cuStreamSynchronize, or \
-                 cuEventRecord behind {after} and cuEventSynchronize",
-                self.stream(on)
+                "let the host wait for {} between {after} and {before}: {}",
+                self.stream(on),
+                self.interface(finding).host_wait(&after)
             ),
             (Some(on), None, Some(tell)) => format!(
                 "record an interprocess event on {} after {after}, {tell} that it is recorded, and \

@@ -17,6 +17,7 @@ mod explain;
 mod formats;
 mod gate;
 mod group;
+mod interface;
 mod json;
 mod lints;
 mod names;
