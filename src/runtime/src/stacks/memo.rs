@@ -4,7 +4,8 @@
 //! words of the stack that it reads. So a walk is kept with these: where the instruction, the stack
 //! pointer and all these words are what they were, another walk would read the same words one after
 //! the other and find the same frames. This is exact, whatever the program does with its stack; a
-//! stack of which a word differs is walked.
+//! stack of which a word differs is walked. Stacks are found by the program's first return address,
+//! and from one that differs in a word by that word.
 //!
 //! The frame pointer is compared only where a step depends on it, since code that keeps no frame
 //! pointers keeps loop counters in that register. Whether a step does is tried when a walk is
@@ -36,7 +37,9 @@ const MOST_READS: usize = 3 * (MOST_NATIVE + OWN_FRAMES);
 const MOST_STEPS: usize = MOST_NATIVE + OWN_FRAMES + 2;
 /// One of so many walks takes the place of another one in a full set. To learn a walk costs several
 /// walks.
-const SELDOM: u32 = 16;
+const SELDOM: u32 = 64;
+/// Stacks that are compared for one.
+const HOPS: usize = 8;
 
 /// Which hook a stack begins with: from there to the program it has the same frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,11 +158,27 @@ impl Memo {
         if !(low..high).contains(&(here.sp as usize)) {
             return None;
         }
-        let tag = self.tag(high, here, site)?;
-        let set = &self.sets[tag as usize % SETS];
-        let known = |way: &usize| set.tags[*way] == tag && set.entries[*way].is(here, high);
-        let way = (0..WAYS).find(known)?;
-        Some((set.entries[way].walk, set.entries[way].hash))
+        match self.follow(high, here, self.tag(high, here, site)?) {
+            Ok(entry) => Some((entry.walk, entry.hash)),
+            Err(_) => None,
+        }
+    }
+
+    /// From stack to stack: where one differs in a word, that word leads to the next. The tag under
+    /// which nothing is kept where the stack is not known, 0 where there is none.
+    #[inline(always)]
+    fn follow(&self, high: usize, here: Registers, mut tag: u64) -> Result<&Entry, u64> {
+        for _ in 0..HOPS {
+            let set = &self.sets[tag as usize % SETS];
+            let Some(way) = set.tags.iter().position(|kept| *kept == tag) else { return Err(tag) };
+            let entry = &set.entries[way];
+            match entry.first_difference(here, high) {
+                None => return Ok(entry),
+                Some((0, _)) => return Err(0),
+                Some((position, word)) => tag = mix(tag ^ position as u64, word).max(1),
+            }
+        }
+        Err(0)
     }
 
     /// Tells most stacks apart; `None` where none is known from this hook.
@@ -190,6 +209,7 @@ impl Memo {
         let distance = (learner.frames[0].stack as u64).wrapping_sub(here.sp + 8) / 8;
         self.first[usize::from(site.0)] = u16::try_from(distance).unwrap_or(0);
         let Some(tag) = self.tag(high, here, site) else { return };
+        let Err(tag @ 1..) = self.follow(high, here, tag) else { return };
         self.misses = self.misses.wrapping_add(1);
         let seldom = self.misses.is_multiple_of(SELDOM);
         let any = (self.misses / SELDOM) as usize % WAYS;
@@ -308,7 +328,9 @@ impl Memo {
             }
             if !needed {
                 // What only the frame pointer behind the step depends on is not needed.
-                for read in &mut self.reads[first..done.reads] {
+                let return_address = done.after.sp.wrapping_sub(8);
+                let reads = self.reads[first..done.reads].iter_mut();
+                for read in reads.filter(|read| read.address != return_address) {
                     let values = others(read.word, high);
                     let differs =
                         |word: &u64| other(done.before.bp, Some((read.address, *word))).is_none();
@@ -326,30 +348,30 @@ impl Memo {
 }
 
 /// Values that a word does not have and no frame is at: near 0, and beyond the stack.
-fn others(word: u64, high: usize) -> [u64; 3] {
-    [8, 0, high as u64 + 64].map(|value| if value == word { value + 4096 } else { value })
+fn others(word: u64, high: usize) -> [u64; 2] {
+    [8, high as u64 + 64].map(|value| if value == word { value + 4096 } else { value })
 }
 
 impl Entry {
-    /// Whether a walk from here would read what this one read.
-    #[inline]
-    fn is(&self, here: Registers, high: usize) -> bool {
-        let same = self.here.sp == here.sp
-            && self.here.ip == here.ip
-            && (!self.needs_bp || self.here.bp == here.bp);
-        if !same || self.top > high {
-            return false;
+    /// Where a walk from here would read another word than this one did, from 1, and that word; `None`
+    /// where it would read the same. Position 0: it cannot be compared.
+    #[inline(always)]
+    fn first_difference(&self, here: Registers, high: usize) -> Option<(usize, u64)> {
+        if self.here.sp != here.sp || self.here.ip != here.ip || self.top > high {
+            return Some((0, 0));
         }
         let stack = here.sp as *const u64;
         let words = self.offsets.iter().zip(&self.words).take(self.count);
-        for (offset, word) in words {
+        for (position, (offset, word)) in words.enumerate() {
             // SAFETY: between the stack pointer and the stack's end (`top`), at a multiple of eight
             // bytes above the former, which is one.
-            if unsafe { stack.add(*offset as usize).read() } != *word {
-                return false;
+            let found = unsafe { stack.add(*offset as usize).read() };
+            if found != *word {
+                return Some((position + 1, found));
             }
         }
-        true
+        let same = !self.needs_bp || self.here.bp == here.bp;
+        if same { None } else { Some((MOST_WORDS + 1, here.bp)) }
     }
 }
 
