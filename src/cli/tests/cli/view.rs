@@ -85,7 +85,7 @@ fn text_trace_is_looked_at_and_leaves_nothing_behind() {
     let temporary = folder.path().join("tmp");
     std::fs::create_dir(&temporary).expect("made");
     let environment = format!("LC_ALL=C.UTF-8 TMPDIR={}", quoted(&temporary));
-    let terminal = Terminal::start("text", &environment, &quoted(&trace));
+    let terminal = start("text", &environment, &quoted(&trace));
     terminal.shows_all(&["racy.trace", "3 operations", "1 race "]);
     terminal.keys(&["r"]);
     terminal.shows_all(&["race 1/", "certain"]);

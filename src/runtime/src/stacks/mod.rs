@@ -189,7 +189,8 @@ pub(crate) fn is_below(
         state.refresh(&thread.stack_bounds)?;
         let (snapshot, rules) = state.unwinding.as_mut()?;
         let (bounds, copies) = (&thread.stack_bounds, &mut state.copies);
-        let walk = native::walk(snapshot, rules, bounds, copies, &mut state.native);
+        let here = native::here();
+        let walk = native::walk(snapshot, rules, bounds, here, copies, &mut state.native);
         let callers = &state.native[..walk.count];
         let mut objects = callers.iter().filter_map(|frame| snapshot.find(frame.address - 1));
         Some(objects.any(|object| accept(object.path())))
