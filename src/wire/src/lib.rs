@@ -25,6 +25,8 @@ mod image;
 mod leftover;
 mod liveness;
 mod map;
+mod measure;
+mod measure_abi;
 mod merge;
 mod path;
 mod process;
@@ -49,6 +51,8 @@ pub use host::{CollectivePhase, HostCall, HostOrder, Transfer, host_body};
 pub use image::{Image, ImageOrigin, image_body, image_file};
 pub use liveness::{ProcessStat, pid_namespace};
 pub use map::{Mapping, map_existing, map_new};
+pub use measure::{BadRule, MEASURE_FILE, MEASURE_VARIABLE, MeasureRule, Selection};
+pub use measure_abi::{LONGEST_DETAIL, MEASURED_IN_PART, MeasuredRun, NotMeasured};
 pub use path::PathBuffer;
 pub use process::{
     ArgumentsText, PROCESS_BYTES, ProcessFile, UNKNOWN_NAME_BYTES, UNKNOWN_SLOTS, UnknownEntry,
