@@ -13,7 +13,7 @@ use crate::host::fences::{self, Found, Pending};
 use crate::host::interest;
 use crate::host_function::{self, Wrapper};
 use crate::thread::{self, Outgoing, Thread};
-use crate::{file_tags, graphs, images, layouts, resolve, stacks, variables};
+use crate::{file_tags, graphs, images, layouts, measuring, resolve, stacks, variables};
 
 /// Most out values of a call: a tensor map of 128 bytes, or a few words with what is appended to
 /// them.
@@ -87,6 +87,7 @@ pub(crate) fn begin(call: &mut Call, words: &mut [u64]) {
         thread.busy.set(false);
         call.outer = thread.op.replace(call.g);
         thread.depth.set(thread.depth.get().saturating_add(1));
+        measuring::before(api, call.g, words);
     });
 }
 
@@ -97,6 +98,7 @@ pub(crate) fn end(call: &Call, words: &[u64], result: i32) {
         return;
     }
     guarded(|thread| {
+        measuring::after(call.api, call.g, words, result);
         thread.depth.set(thread.depth.get().saturating_sub(1));
         thread.op.set(call.outer);
         if ends_handles(call.api) {

@@ -34,6 +34,7 @@ mod host_function;
 mod images;
 mod layouts;
 mod loader;
+mod measuring;
 mod procaddr;
 mod resolve;
 mod rings;

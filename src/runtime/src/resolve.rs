@@ -62,6 +62,11 @@ pub(crate) fn real_counted(counted: Counted) -> Option<usize> {
     real(EntryPoint::from_index(counted_index(counted))?)
 }
 
+/// The driver's own function of a name, be it an entry point that is known or not.
+pub(crate) fn function(name: &CStr) -> Option<usize> {
+    driver()?.function(name)
+}
+
 /// Like [`real`], answering [`NOT_FOUND`] where there is none.
 pub(crate) fn real_or_absent(entry: EntryPoint) -> usize {
     real(entry).unwrap_or(absent as *const () as usize)

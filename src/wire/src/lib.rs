@@ -27,6 +27,7 @@ mod liveness;
 mod map;
 mod measure;
 mod measure_abi;
+mod measure_hooks;
 mod merge;
 mod path;
 mod process;
@@ -53,6 +54,7 @@ pub use liveness::{ProcessStat, pid_namespace};
 pub use map::{Mapping, map_existing, map_new};
 pub use measure::{BadRule, MEASURE_FILE, MEASURE_VARIABLE, MeasureRule, Selection};
 pub use measure_abi::{LONGEST_DETAIL, MEASURED_IN_PART, MeasuredRun, NotMeasured};
+pub use measure_hooks::{MEASURE_PATCHES_VARIABLE, MeasureHooks, SANITIZER_VARIABLE};
 pub use path::PathBuffer;
 pub use process::{
     ArgumentsText, PROCESS_BYTES, ProcessFile, UNKNOWN_NAME_BYTES, UNKNOWN_SLOTS, UnknownEntry,
