@@ -17,6 +17,13 @@ struct Counters {
     uint32_t records, raws, loads, left;
 };
 
+// What a log has counted, and the grid that has taken it.
+struct Loss {
+    uint64_t grid;
+    uint32_t lost, lost_loads, inexact, padding;
+};
+static_assert(sizeof(Loss) == 24);
+
 struct Job {
     Table table;
     Log *logs;
@@ -29,7 +36,7 @@ struct Job {
     Record *records;
     uint32_t *raws; // WORDS each
     TensorLoad *loads;
-    uint32_t *losses; // for each of `ids`: accesses and loads that found no room
+    Loss *losses; // for each of `ids`
 };
 
 __device__ static bool has_ended(const Job &job, uint64_t key)
@@ -130,8 +137,8 @@ extern "C" __global__ void __launch_bounds__(256) streamsan_drain(Job job)
     }
     for (uint32_t at = thread; at < job.id_count; at += threads) {
         Log *log = job.logs + job.ids[at];
-        job.losses[at * 2] = log->lost;
-        job.losses[at * 2 + 1] = log->lost_loads;
-        log->lost = log->lost_loads = 0;
+        job.losses[at] = Loss{log->grid, log->lost, log->lost_loads, log->inexact, 0};
+        log->lost = log->lost_loads = log->inexact = 0;
+        log->grid = 0;
     }
 }

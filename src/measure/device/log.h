@@ -49,12 +49,16 @@ struct Table {
 };
 static_assert(sizeof(Table) == 32);
 
-// The user data of one launch.
+// The user data of one launch, or of a graph's. The driver keeps user data for each of the streams that
+// it runs a graph in, not for each node, so all nodes are given the first of several logs behind each
+// other; a kernel looks for the log of its grid among them and takes a free one at first.
 struct Log {
     Table table;
     uint32_t id;
     uint32_t lost;       // accesses that found no entry
     uint32_t lost_loads; // copies through tensor maps that found none
-    uint32_t padding[5];
+    uint32_t inexact;    // accesses of which the library does not tell the exact bytes
+    uint32_t nodes;      // number of logs of a graph, a power of two; 0 for a launch
+    uint64_t grid;       // of a graph's log: the grid that has taken it, 0 while free
 };
 static_assert(sizeof(Log) == 64);

@@ -3,7 +3,7 @@
 // The functions have the signatures that NVIDIA's documentation of the Compute Sanitizer API gives for
 // the instructions that they are put before ("Sanitizer Patching API", SanitizerCallbackMemoryAccess,
 // ...MemcpyAsync, ...BulkCopyGlobalToShared, ...BulkCopySharedToGlobal, ...BulkReductionSharedToGlobal,
-// ...TensorMemoryLoad); none of NVIDIA's headers is used. They return 0, which lets the kernel go on. A
+// ...TensorMemoryLoad; for one of them also the form that it had before); none of NVIDIA's headers is used. They return 0, which lets the kernel go on. A
 // launch that is not measured has no log. patches.ptx is made from this file by make.sh.
 
 #include "log.h"
@@ -39,6 +39,26 @@ __device__ __forceinline__ uint32_t *page(Log *log, uint64_t key, uint32_t mode)
         if (found == key)
             return table.marks + ((uint64_t)(at & mask) * MODES + mode) * WORDS;
     }
+    return nullptr;
+}
+
+// The log that this grid marks in, null where a graph has more nodes than logs.
+__device__ __forceinline__ Log *log_of(void *data)
+{
+    Log *log = (Log *)data;
+    if (log == nullptr || log->nodes == 0)
+        return log;
+    unsigned long long grid;
+    asm("mov.u64 %0, %%gridid;" : "=l"(grid));
+    for (uint32_t probe = 0, at = (uint32_t)mixed(grid); probe < log->nodes; ++probe, ++at) {
+        Log *own = log + (at & (log->nodes - 1));
+        unsigned long long found = *(volatile unsigned long long *)&own->grid;
+        if (found == 0)
+            found = atomicCAS((unsigned long long *)&own->grid, 0ull, grid);
+        if (found == 0 || found == grid)
+            return own;
+    }
+    atomicAdd(&log->lost, 1u);
     return nullptr;
 }
 
@@ -120,55 +140,75 @@ __device__ __forceinline__ bool speaks()
 } // namespace
 
 extern "C" __device__ __noinline__ int streamsan_on_access(
-    void *log, uint64_t, void *address, uint32_t size, uint32_t flags, const void *)
+    void *data, uint64_t, void *address, uint32_t size, uint32_t flags, const void *)
 {
-    if (log == nullptr || (flags & FLAG_PREFETCH))
+    Log *log = (flags & FLAG_PREFETCH) ? nullptr : log_of(data);
+    if (log == nullptr)
         return 0;
     bool atomic = (flags & (FLAG_READ | FLAG_WRITE)) == (FLAG_READ | FLAG_WRITE)
         || (flags & (FLAG_ATOMIC_OF_SYSTEM | FLAG_ATOMIC_WITHOUT_RESULT));
     uint32_t mode = atomic ? ATOMIC : (flags & FLAG_WRITE) ? WRITE : READ;
-    mark_together((Log *)log, (uint64_t)address, size, mode);
+    mark_together(log, (uint64_t)address, size, mode);
     return 0;
 }
 
 extern "C" __device__ __noinline__ int streamsan_on_copy_async(
-    void *log, uint64_t, void *source, uint32_t, uint32_t size, uint32_t zeros)
+    void *data, uint64_t, void *source, uint32_t, uint32_t size, uint32_t zeros)
 {
+    Log *log = log_of(data);
     if (log != nullptr && source != nullptr && zeros < size)
-        streamsan_mark((Log *)log, (uint64_t)source, size - zeros, READ);
+        streamsan_mark(log, (uint64_t)source, size - zeros, READ);
     return 0;
 }
 
-extern "C" __device__ __noinline__ int streamsan_on_bulk_load(
-    void *log, uint64_t, uint64_t source, uint32_t, uint32_t, uint32_t mask_and_blocks, uint32_t)
+// Libraries before 2026.4 do not tell how many bytes are filled with zeros instead of read.
+extern "C" __device__ __noinline__ int streamsan_on_copy_async_before_2026_4(
+    void *data, uint64_t, void *source, uint32_t, uint32_t size)
 {
-    if (log != nullptr && speaks())
-        streamsan_mark((Log *)log, source, (mask_and_blocks & 0xffff) * 16ull, READ);
+    Log *log = log_of(data);
+    if (log == nullptr || source == nullptr)
+        return 0;
+    ((volatile Log *)log)->inexact = 1;
+    streamsan_mark(log, (uint64_t)source, size, READ);
+    return 0;
+}
+
+// An instruction that is asked for to learn whether the library knows it.
+extern "C" __device__ __noinline__ int streamsan_on_other(void *, uint64_t) { return 0; }
+
+extern "C" __device__ __noinline__ int streamsan_on_bulk_load(
+    void *data, uint64_t, uint64_t source, uint32_t, uint32_t, uint32_t mask_and_blocks, uint32_t)
+{
+    Log *log = speaks() ? log_of(data) : nullptr;
+    if (log != nullptr)
+        streamsan_mark(log, source, (mask_and_blocks & 0xffff) * 16ull, READ);
     return 0;
 }
 
 extern "C" __device__ __noinline__ int streamsan_on_bulk_store(
-    void *log, uint64_t, uint64_t target, uint32_t, uint32_t mask_and_blocks, uint32_t has_mask)
+    void *data, uint64_t, uint64_t target, uint32_t, uint32_t mask_and_blocks, uint32_t has_mask)
 {
-    if (log == nullptr || !speaks())
+    Log *log = speaks() ? log_of(data) : nullptr;
+    if (log == nullptr)
         return 0;
     // With a byte mask, the 16 bits above say which bytes of each block of 16 are written.
     uint32_t blocks = mask_and_blocks & 0xffff, bytes = mask_and_blocks >> 16;
     if (!has_mask || bytes == 0xffff) {
-        streamsan_mark((Log *)log, target, blocks * 16ull, WRITE);
+        streamsan_mark(log, target, blocks * 16ull, WRITE);
         return 0;
     }
     for (uint32_t at = 0; at < blocks * 16; ++at)
         if (bytes >> (at & 15) & 1)
-            streamsan_mark((Log *)log, target + at, 1, WRITE);
+            streamsan_mark(log, target + at, 1, WRITE);
     return 0;
 }
 
 extern "C" __device__ __noinline__ int streamsan_on_bulk_reduction(
-    void *log, uint64_t, uint64_t target, uint32_t, uint32_t blocks)
+    void *data, uint64_t, uint64_t target, uint32_t, uint32_t blocks)
 {
-    if (log != nullptr && speaks())
-        streamsan_mark((Log *)log, target, blocks * 16ull, ATOMIC);
+    Log *log = speaks() ? log_of(data) : nullptr;
+    if (log != nullptr)
+        streamsan_mark(log, target, blocks * 16ull, ATOMIC);
     return 0;
 }
 
@@ -176,9 +216,9 @@ extern "C" __device__ __noinline__ int streamsan_on_tensor_load(
     void *data, uint64_t, uint64_t map, uint32_t, uint32_t, int32_t c0, int32_t c1, int32_t c2,
     int32_t c3, int32_t c4, uint32_t rank, uint32_t, uint32_t arguments, uint32_t mode)
 {
-    if (data == nullptr || !speaks())
+    Log *log = speaks() ? log_of(data) : nullptr;
+    if (log == nullptr)
         return 0;
-    Log *log = (Log *)data;
     int32_t coordinates[5] = {c0, c1, c2, c3, c4};
     // Coordinates beyond the rank mean nothing, and the multicast mask changes no byte.
     uint64_t hash = (uint64_t)rank << 32 | mode << 16 | (arguments & 0xffff);

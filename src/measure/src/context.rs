@@ -12,12 +12,19 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::device::{Counters, ENTRY_BYTES, Log, Record, Table, TensorLoad, WORDS};
+use crate::device::{Counters, ENTRY_BYTES, Log, Loss, Record, Table, TensorLoad, WORDS};
 use crate::driver::{Driver, Handle, MAPPED, NO_TIMING, NON_BLOCKING, checked, driver};
 
-/// Launches at a time, and the log of those that nobody asks for.
-pub(crate) const LOGS: u32 = 1 << 16;
-pub(crate) const UNASKED: u32 = LOGS - 1;
+/// Logs: one for each launch at a time, and blocks for graphs. The first is for nodes that nobody
+/// asks for.
+pub(crate) const LOGS: u32 = 1 << 17;
+pub(crate) const UNASKED: u32 = 0;
+/// Where the blocks of graphs begin.
+const FIRST_BLOCK: u32 = 1 << 16;
+/// Blocks by size: how many logs each has, and how many blocks there are.
+const BLOCKS: [(u32, u32); 3] = [(16, 1024), (256, 96), (4096, 6)];
+/// The largest graph, in kernel nodes of patched modules.
+pub(crate) const LARGEST_GRAPH: u32 = BLOCKS[BLOCKS.len() - 1].0;
 
 /// Entries of the table: 384 MiB of marks, for 32 GiB that are touched at a time.
 const MOST_ENTRIES: u64 = 1 << 17;
@@ -28,8 +35,8 @@ const TENSOR_LOADS: u64 = 1 << 16;
 pub(crate) const RECORDS: usize = 1 << 17;
 pub(crate) const RAWS: usize = 1 << 13;
 pub(crate) const LOADS: usize = 1 << 14;
-/// Launches of one drain.
-pub(crate) const BATCH: usize = 1 << 12;
+/// Logs of one drain; no fewer than a graph has.
+pub(crate) const BATCH: usize = 1 << 13;
 
 const DRAIN: &str = concat!(include_str!("../device/drain.ptx"), "\0");
 
@@ -53,6 +60,8 @@ pub(crate) struct Context {
 #[derive(Debug)]
 struct Free {
     ids: Vec<u32>,
+    /// The first logs of blocks, by size.
+    blocks: [Vec<u32>; BLOCKS.len()],
     events: Vec<Handle>,
 }
 
@@ -62,7 +71,7 @@ pub(crate) struct Room {
     pub(crate) records: *mut Record,
     pub(crate) raws: *mut [u32; WORDS],
     pub(crate) loads: *mut TensorLoad,
-    pub(crate) losses: *mut [u32; 2],
+    pub(crate) losses: *mut Loss,
     pub(crate) counters: *mut Counters,
     pub(crate) ended: *mut u32,
 }
@@ -164,8 +173,17 @@ fn make(driver: &Driver, handle: Handle) -> Result<Context, String> {
         load_mask: TENSOR_LOADS as u32 - 1,
     };
     let logs = device(u64::from(LOGS) * size_of::<Log>() as u64)?;
-    let first: Vec<Log> =
-        (0..LOGS).map(|id| Log { table, id, lost: 0, lost_loads: 0, padding: [0; 5] }).collect();
+    let empty = Log { table, id: 0, lost: 0, lost_loads: 0, inexact: 0, nodes: 0, grid: 0 };
+    let mut first: Vec<Log> = (0..LOGS).map(|id| Log { id, ..empty }).collect();
+    let mut blocks = [const { Vec::new() }; BLOCKS.len()];
+    let mut at = FIRST_BLOCK;
+    for ((nodes, count), blocks) in BLOCKS.into_iter().zip(&mut blocks) {
+        for _ in 0..count {
+            first[at as usize..(at + nodes) as usize].iter_mut().for_each(|log| log.nodes = nodes);
+            blocks.push(at);
+            at += nodes;
+        }
+    }
     let counters = device(size_of::<Counters>() as u64)?;
     let ended = device(ENDED_WORDS as u64 * 4)?;
     let room = Room {
@@ -184,7 +202,8 @@ fn make(driver: &Driver, handle: Handle) -> Result<Context, String> {
         ptr::write_bytes(room.ended, 0, ENDED_WORDS);
         checked("cuStreamSynchronize", (driver.stream_synchronize)(stream))?;
     }
-    let free = Free { ids: (0..UNASKED).rev().collect(), events: Vec::new() };
+    let ids = (UNASKED + 1..FIRST_BLOCK).rev().collect();
+    let free = Free { ids, blocks, events: Vec::new() };
     let context = Context {
         handle,
         stream,
@@ -241,14 +260,26 @@ fn host<T>(driver: &Driver, count: usize) -> Result<*mut T, String> {
 }
 
 impl Context {
-    /// A free log. May be called inside a callback.
+    /// A free log for a launch. May be called inside a callback.
     pub(crate) fn take(&self) -> Option<u32> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).ids.pop()
     }
 
-    /// Gives logs back that hold nothing.
-    pub(crate) fn give(&self, ids: impl IntoIterator<Item = u32>) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).ids.extend(ids);
+    /// The smallest free block for a graph of so many nodes: its first log, and their number. May be
+    /// called inside a callback.
+    pub(crate) fn take_block(&self, nodes: u32) -> Option<(u32, u32)> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sizes = BLOCKS.iter().zip(&mut free.blocks).filter(|((size, _), _)| *size >= nodes);
+        sizes.find_map(|((size, _), blocks)| Some((blocks.pop()?, *size)))
+    }
+
+    /// Gives a log, or a block of them, back that holds nothing.
+    pub(crate) fn give(&self, first: u32, count: u32) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        match BLOCKS.iter().position(|(size, _)| *size == count) {
+            Some(at) => free.blocks[at].push(first),
+            None => free.ids.push(first),
+        }
     }
 
     /// The user data of a log.
@@ -274,5 +305,19 @@ impl Context {
     /// Keeps an event for the next launch.
     pub(crate) fn keep(&self, event: Handle) {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).events.push(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_fill_the_logs_behind_those_of_launches() {
+        let logs: u32 = BLOCKS.iter().map(|(size, count)| size * count).sum();
+        assert_eq!(FIRST_BLOCK + logs, LOGS);
+        assert!(BLOCKS.iter().all(|(size, _)| size.is_power_of_two() && *size as usize <= BATCH));
+        // A launch has one log, which must not be taken for a block.
+        assert!(BLOCKS.iter().all(|(size, _)| *size > 1));
     }
 }

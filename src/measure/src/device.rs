@@ -16,7 +16,7 @@ pub(crate) struct Table {
     pub(crate) load_mask: u32,
 }
 
-/// The user data of one launch.
+/// The user data of one launch, or one of a graph's.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Log {
@@ -24,7 +24,9 @@ pub(crate) struct Log {
     pub(crate) id: u32,
     pub(crate) lost: u32,
     pub(crate) lost_loads: u32,
-    pub(crate) padding: [u32; 5],
+    pub(crate) inexact: u32,
+    pub(crate) nodes: u32,
+    pub(crate) grid: u64,
 }
 
 /// The marks of one page for one mode.
@@ -47,6 +49,20 @@ pub(crate) struct Counters {
     pub(crate) loads: u32,
     /// Entries that found no room and are still in the table.
     pub(crate) left: u32,
+}
+
+/// What a log has counted, and the grid that has taken it (0 for none, and for a launch).
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Loss {
+    pub(crate) grid: u64,
+    /// Accesses that found no room.
+    pub(crate) lost: u32,
+    /// Loads through tensor maps that found no room.
+    pub(crate) lost_loads: u32,
+    /// Whether the library did not tell the exact bytes of an access.
+    pub(crate) inexact: u32,
+    pub(crate) padding: u32,
 }
 
 /// The argument of the drain.
@@ -165,6 +181,7 @@ mod tests {
             (LOG, "Log", size_of::<Log>()),
             (LOG, "TensorLoad", size_of::<TensorLoad>()),
             (DRAIN, "Record", size_of::<Record>()),
+            (DRAIN, "Loss", size_of::<Loss>()),
         ] {
             let wanted = format!("static_assert(sizeof({name}) == {size});");
             assert!(source.contains(&wanted), "{wanted}");

@@ -34,14 +34,26 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const BLOCKS: u32 = 64;
 const THREADS: u32 = 256;
 
-/// A launch, or a node of a launched graph, with its log.
+/// A launch with its log, or the launch of a graph with its block.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) context: Arc<Context>,
-    pub(crate) id: u32,
+    pub(crate) first: u32,
+    /// 1 for a launch.
+    pub(crate) count: u32,
     pub(crate) op: u64,
-    /// 0 for a launch.
+    /// Nodes of a graph.
+    pub(crate) nodes: Vec<Node>,
+}
+
+/// A kernel node of a graph, in a patched module.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node {
+    /// What the grid is called on the device, too (`%gridid`).
+    pub(crate) grid: u64,
     pub(crate) node: u64,
+    /// Whether the kernel is to be measured.
+    pub(crate) is_selected: bool,
 }
 
 /// What one event stands behind.
@@ -201,48 +213,92 @@ fn deliver(driver: &Driver, ended: Vec<Batch>) {
         }
     }
     for launches in by_context.into_values() {
-        for part in launches.chunks(BATCH) {
-            let context = &part[0].context;
-            let ids: Vec<u32> = part.iter().map(|launch| launch.id).collect();
-            let lost = context.is_lost.load(Ordering::Acquire);
-            let taken = match lost {
-                true => Err("its context was destroyed, or failed".to_owned()),
-                false => pass(context, driver, &ids),
+        let mut rest = &launches[..];
+        while !rest.is_empty() {
+            let mut logs = 0;
+            let fits = |launch: &&Measured| {
+                logs += launch.count as usize;
+                logs <= BATCH
             };
-            match taken {
-                Ok(mut taken) => {
-                    for (launch, taken) in part.iter().zip(&mut taken) {
-                        tell(launch, taken);
-                    }
-                    context.give(ids);
+            let (part, after) = rest.split_at(rest.iter().take_while(fits).count());
+            rest = after;
+            deliver_part(driver, part);
+        }
+    }
+}
+
+fn deliver_part(driver: &Driver, launches: &[Measured]) {
+    let Some(context) = launches.first().map(|launch| &launch.context) else { return };
+    let ids: Vec<u32> =
+        launches.iter().flat_map(|launch| launch.first..launch.first + launch.count).collect();
+    let taken = match context.is_lost.load(Ordering::Acquire) {
+        true => Err("its context was destroyed, or failed".to_owned()),
+        false => pass(context, driver, &ids),
+    };
+    match taken {
+        Ok(taken) => {
+            let mut taken = taken.into_iter();
+            for launch in launches {
+                let mut own: Vec<_> = taken.by_ref().take(launch.count as usize).collect();
+                match launch.count {
+                    1 => tell(launch.op, 0, &mut own[0]),
+                    _ => tell_nodes(launch, own),
                 }
-                Err(why) => {
-                    context.is_lost.store(true, Ordering::Release);
-                    for launch in part {
-                        runtime::not_measured(launch.op, NotMeasured::Other, &why);
-                    }
-                }
+                context.give(launch.first, launch.count);
+            }
+        }
+        Err(why) => {
+            context.is_lost.store(true, Ordering::Release);
+            for launch in launches {
+                runtime::not_measured(launch.op, NotMeasured::Other, &why);
             }
         }
     }
 }
 
-fn tell(launch: &Measured, taken: &mut Taken) {
+fn tell(op: u64, node: u64, taken: &mut Taken) {
     if taken.lost > 0 {
         let why = format!("{} accesses found no room in the table of marks", taken.lost);
-        return runtime::not_measured(launch.op, NotMeasured::NoRoom, &why);
+        return runtime::not_measured(op, NotMeasured::NoRoom, &why);
     }
     taken.bytes.iter_mut().for_each(runs::join);
     let flags = if taken.is_in_part { MEASURED_IN_PART } else { 0 };
-    runtime::measured(launch.op, launch.node, &runs::runs(&taken.bytes), flags);
+    runtime::measured(op, node, &runs::runs(&taken.bytes), flags);
+}
+
+/// Each selected node gets the bytes of its grid; a node whose grid has taken no log touched nothing.
+fn tell_nodes(launch: &Measured, taken: Vec<Taken>) {
+    // The first log counts what found none, also where no grid has taken it.
+    if taken.iter().any(|taken| taken.grid == 0 && taken.lost > 0) {
+        let why = "its graph has more kernel nodes than logs";
+        return runtime::not_measured(launch.op, NotMeasured::NoRoom, why);
+    }
+    let mut grids: HashMap<u64, Taken> = taken
+        .into_iter()
+        .filter(|taken| taken.grid != 0)
+        .map(|taken| (taken.grid, taken))
+        .collect();
+    for node in &launch.nodes {
+        let mut own = grids.remove(&node.grid).unwrap_or_default();
+        if node.is_selected {
+            tell(launch.op, node.node, &mut own);
+        }
+    }
+    if !grids.is_empty() {
+        let why = "kernels of its graph have launched others, whose bytes belong to no node";
+        runtime::not_measured(launch.op, NotMeasured::Other, why);
+    }
 }
 
 /// What one launch has left in the table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Taken {
     bytes: [Vec<Range<u64>>; MODES],
+    /// The grid that took the log, 0 for a launch.
+    grid: u64,
     lost: u32,
-    /// A load through a tensor map could not be resolved, or found no room.
+    /// A load through a tensor map could not be resolved or found no room, or the library does not
+    /// tell the exact bytes.
     is_in_part: bool,
 }
 
@@ -361,8 +417,10 @@ unsafe fn read(
             taken[*at].is_in_part = true;
         }
     }
-    for (taken, [accesses, loads]) in taken.iter_mut().zip(losses) {
-        taken.lost = taken.lost.saturating_add(*accesses);
-        taken.is_in_part |= *loads > 0;
+    for (taken, loss) in taken.iter_mut().zip(losses) {
+        // A repeated drain finds nothing in the logs any more.
+        taken.grid |= loss.grid;
+        taken.lost = taken.lost.saturating_add(loss.lost);
+        taken.is_in_part |= loss.lost_loads > 0 || loss.inexact > 0;
     }
 }

@@ -2,14 +2,14 @@
 
 use core::ffi::c_void;
 use std::cell::{Cell, RefCell};
-use std::ptr;
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use streamsan_wire::NotMeasured;
 
-use crate::context::{self, UNASKED};
-use crate::drainer::{self, Batch, Measured};
+use crate::context::{self, Context, LARGEST_GRAPH, UNASKED};
+use crate::drainer::{self, Batch, Measured, Node};
 use crate::driver::{Handle, driver};
 use crate::modules::{self, Function};
 use crate::runtime;
@@ -17,6 +17,12 @@ use crate::sanitizer::{GraphData, KERNEL_NODE, LaunchData, NodeData, Sanitizer};
 
 /// Whether nothing is measured any more.
 static OFF: AtomicBool = AtomicBool::new(false);
+
+/// Kernel nodes of an executable graph's last launch, by its handle. A handle may mean another graph
+/// later; then the number is only a guess that does not fit.
+static NODES: Mutex<Option<HashMap<usize, usize>>> = Mutex::new(None);
+
+const NO_CONTEXT: &str = "its context has no room for marks";
 
 thread_local! {
     /// What the call in progress has launched.
@@ -57,7 +63,7 @@ pub(crate) fn launched(op: u64, stream: u64, result: i32) {
     let Some(first) = launches.first() else { return };
     if result != 0 {
         for launch in launches {
-            launch.context.give([launch.id]);
+            launch.context.give(launch.first, launch.count);
         }
         return;
     }
@@ -67,11 +73,7 @@ pub(crate) fn launched(op: u64, stream: u64, result: i32) {
     }
 }
 
-fn put_event(
-    first: &Arc<context::Context>,
-    stream: u64,
-    launches: Vec<Measured>,
-) -> Result<(), String> {
+fn put_event(first: &Arc<Context>, stream: u64, launches: Vec<Measured>) -> Result<(), String> {
     let driver = driver().ok_or("the driver lacks a function")?;
     // The stream belongs to the calling thread's context, mostly the kernel's.
     let context = context::known(driver.current()).unwrap_or_else(|| Arc::clone(first));
@@ -84,85 +86,119 @@ fn put_event(
     Ok(())
 }
 
-/// A kernel is being launched (`SANITIZER_CBID_LAUNCH_BEGIN`).
-pub(crate) fn begin(sanitizer: &Sanitizer, launch: LaunchData) {
-    give_log(sanitizer, launch, launch.stream(), 0);
+/// What is to be done with a launch, `None` where its module is not patched.
+fn function(launch: LaunchData) -> Option<Function> {
+    // SAFETY: the name is read only where the module is known, so that the structure is what it
+    // should be.
+    let function =
+        unsafe { modules::function(launch.module(), launch.function(), launch.function_name()) };
+    // A module that the API has not told of is not patched; its selected launches come without
+    // bytes, which the collector counts.
+    (!matches!(function, Function::Unpatched | Function::Unknown)).then_some(function)
 }
 
-/// A node of a graph is being launched (`SANITIZER_CBID_GRAPHS_NODE_LAUNCH_BEGIN`).
-pub(crate) fn node_begin(sanitizer: &Sanitizer, data: NodeData) {
-    if data.node_type() == KERNEL_NODE {
-        let launch = data.launch();
-        give_log(sanitizer, launch, launch.api_stream(), data.node());
+/// Sets the user data of a launch.
+fn set(sanitizer: &Sanitizer, launch: LaunchData, stream: Handle, log: *const c_void) -> bool {
+    // SAFETY: the handles that the callback was given, and memory of ours on the device.
+    let result = unsafe {
+        (sanitizer.set_launch_callback_data)(launch.launch(), launch.function(), stream, log)
+    };
+    let set = sanitizer.checked("sanitizerSetLaunchCallbackData", result);
+    if let Err(why) = &set {
+        switch_off(NotMeasured::Other, why);
     }
+    set.is_ok()
+}
+
+/// A kernel is being launched (`SANITIZER_CBID_LAUNCH_BEGIN`).
+pub(crate) fn begin(sanitizer: &Sanitizer, launch: LaunchData) {
+    let op = runtime::current_op();
+    if op == 0 || OFF.load(Ordering::Acquire) {
+        return; // without a log
+    }
+    match function(launch) {
+        Some(Function::Selected) => {}
+        Some(Function::Failed(why)) => {
+            return runtime::not_measured(op, NotMeasured::NotPatched, &why);
+        }
+        _ => return,
+    }
+    let Some(context) = context::known(launch.context()) else {
+        return runtime::not_measured(op, NotMeasured::NoRoom, NO_CONTEXT);
+    };
+    let Some(first) = context.take() else {
+        return runtime::not_measured(op, NotMeasured::NoRoom, "all logs were in use");
+    };
+    if set(sanitizer, launch, launch.stream(), context.log(first)) {
+        let measured = Measured { context, first, count: 1, op, nodes: Vec::new() };
+        PENDING.with_borrow_mut(|pending| pending.push(measured));
+    } else {
+        context.give(first, 1);
+    }
+}
+
+/// A node of a graph is being launched (`SANITIZER_CBID_GRAPHS_NODE_LAUNCH_BEGIN`). Every kernel node
+/// of a patched module needs a log: user data that is not set is garbage.
+pub(crate) fn node_begin(sanitizer: &Sanitizer, data: NodeData) {
+    if data.node_type() != KERNEL_NODE {
+        return;
+    }
+    let launch = data.launch();
+    let Some(function) = function(launch) else { return };
+    let op = runtime::current_op();
+    let is_selected = function == Function::Selected;
+    let wanted = op != 0 && !OFF.load(Ordering::Acquire) && !UPLOADS.get();
+    if let (Function::Failed(why), true) = (&function, wanted) {
+        runtime::not_measured(op, NotMeasured::NotPatched, why);
+    }
+    let Some(context) = context::known(launch.context()) else {
+        if wanted && is_selected {
+            runtime::not_measured(op, NotMeasured::NoRoom, NO_CONTEXT);
+        }
+        return;
+    };
+    if matches!(function, Function::Failed(_)) {
+        return;
+    }
+    let node = Node { grid: launch.grid(), node: data.node(), is_selected };
+    let block = wanted.then(|| block(&context, op, data.executable(), node)).flatten();
+    if wanted && is_selected && block.is_none() {
+        runtime::not_measured(op, NotMeasured::NoRoom, "no block of logs was free for its graph");
+    }
+    set(sanitizer, launch, launch.api_stream(), context.log(block.unwrap_or(UNASKED)));
+}
+
+/// The first log of the block for a graph in progress, which the node is added to.
+fn block(context: &Arc<Context>, op: u64, executable: usize, node: Node) -> Option<u32> {
+    PENDING.with_borrow_mut(|pending| {
+        let of_graph = |launch: &&mut Measured| {
+            launch.op == op && launch.count > 1 && Arc::ptr_eq(&launch.context, context)
+        };
+        if let Some(launch) = pending.iter_mut().find(of_graph) {
+            launch.nodes.push(node);
+            NODES
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get_or_insert_default()
+                .insert(executable, launch.nodes.len());
+            return Some(launch.first);
+        }
+        // How many nodes will come is known from the graph's launch before.
+        let nodes = NODES
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert_default()
+            .get(&executable)
+            .copied();
+        let nodes = nodes.map_or(LARGEST_GRAPH, |nodes| nodes as u32).min(LARGEST_GRAPH);
+        let (first, count) = context.take_block(nodes)?;
+        let context = Arc::clone(context);
+        pending.push(Measured { context, first, count, op, nodes: vec![node] });
+        Some(first)
+    })
 }
 
 /// A graph is being launched or uploaded, or no longer is.
 pub(crate) fn graph(data: GraphData, begins: bool) {
     UPLOADS.set(begins && data.is_upload());
-}
-
-fn give_log(sanitizer: &Sanitizer, launch: LaunchData, stream: Handle, node: u64) {
-    if OFF.load(Ordering::Acquire) && node == 0 {
-        return;
-    }
-    // SAFETY: the name is read only where the module is known, so that the structure is what it
-    // should be.
-    let function =
-        unsafe { modules::function(launch.module(), launch.function(), launch.function_name()) };
-    match &function {
-        // A module that the API has not told of is not patched; its selected launches come without
-        // bytes, which the collector counts.
-        Function::Unpatched | Function::Unknown => return,
-        _ => {}
-    }
-    let op = runtime::current_op();
-    let wanted = !OFF.load(Ordering::Acquire) && op != 0 && !UPLOADS.get();
-    let context = context::known(launch.context());
-    let mut log: *const c_void = ptr::null();
-    let mut id = None;
-    if let Some(context) = &context {
-        match &function {
-            Function::Selected if wanted => {
-                id = context.take();
-                log = context.log(id.unwrap_or(UNASKED));
-            }
-            Function::Failed(_) => {}
-            // Nothing set means no log for a launch, and garbage for a node.
-            _ if node != 0 => log = context.log(UNASKED),
-            _ => return,
-        }
-    }
-    match (&function, &context, id) {
-        (Function::Selected, Some(_), Some(_)) => {}
-        (Function::Selected, Some(_), None) if wanted => {
-            runtime::not_measured(op, NotMeasured::NoRoom, "all logs were in use");
-        }
-        (Function::Selected, None, _) if wanted => {
-            runtime::not_measured(op, NotMeasured::NoRoom, "its context has no room for marks");
-        }
-        (Function::Failed(why), ..) => {
-            if wanted {
-                runtime::not_measured(op, NotMeasured::NotPatched, why);
-            }
-            return;
-        }
-        _ => {}
-    }
-    // SAFETY: the handles that the callback was given, and memory of ours on the device, or null.
-    let result = unsafe {
-        (sanitizer.set_launch_callback_data)(launch.launch(), launch.function(), stream, log)
-    };
-    match (sanitizer.checked("sanitizerSetLaunchCallbackData", result), context, id) {
-        (Ok(()), Some(context), Some(id)) => {
-            PENDING.with_borrow_mut(|pending| pending.push(Measured { context, id, op, node }));
-        }
-        (Err(why), context, id) => {
-            if let (Some(context), Some(id)) = (context, id) {
-                context.give([id]);
-            }
-            switch_off(NotMeasured::Other, &why);
-        }
-        _ => {}
-    }
 }

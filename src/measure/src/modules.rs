@@ -12,7 +12,7 @@ use streamsan_wire::Selection;
 
 use crate::cubin;
 use crate::driver::{CAPABILITY, Handle, driver};
-use crate::sanitizer::{PATCHES, ResourceData, Sanitizer, TENSOR_LOAD};
+use crate::sanitizer::{COPY_ASYNC, PATCHES, ResourceData, SINCE_2026_4, Sanitizer, TOO_OLD};
 
 /// What measuring needs to know of the run, from its environment.
 #[derive(Debug)]
@@ -106,15 +106,20 @@ fn patch(sanitizer: &Sanitizer, data: ResourceData) -> Result<(), String> {
         sanitizer.checked("sanitizerAddPatchesFromFile", added)?;
         contexts.insert(data.context() as usize);
     }
-    for (instruction, function) in PATCHES {
+    let patch = |instruction, function: &CStr| {
         // SAFETY: the module that was just loaded and a text ended by NUL.
-        let result = unsafe {
-            (sanitizer.patch_instructions)(instruction, data.module(), function.as_ptr())
-        };
-        if instruction != TENSOR_LOAD {
-            sanitizer.checked("sanitizerPatchInstructions", result)?;
-        }
+        unsafe { (sanitizer.patch_instructions)(instruction, data.module(), function.as_ptr()) }
+    };
+    for (instruction, function) in PATCHES {
+        let patched = patch(instruction, function);
+        sanitizer
+            .checked("sanitizerPatchInstructions", patched)
+            .map_err(|why| format!("{TOO_OLD} (instruction {instruction}: {why})"))?;
     }
+    let (newer, other) = SINCE_2026_4;
+    let (copy_async, [exact, before]) = COPY_ASYNC;
+    let function = if patch(newer, other) == 0 { exact } else { before };
+    sanitizer.checked("sanitizerPatchInstructions", patch(copy_async, function))?;
     // SAFETY: as above.
     let result = unsafe { (sanitizer.patch_module)(data.module()) };
     sanitizer.checked("sanitizerPatchModule", result)

@@ -37,17 +37,28 @@ pub(crate) const GRAPH_LAUNCH_END: u32 = 7;
 /// `CU_GRAPH_NODE_TYPE_KERNEL`.
 pub(crate) const KERNEL_NODE: u32 = 0;
 
-/// Which instructions are patched, by their number (`Sanitizer_InstructionId`), with the function
-/// that is called before them. Versions before 2026.2 refuse the last one.
-pub(crate) const PATCHES: [(u32, &CStr); 6] = [
+/// Instructions that are patched, by their number (`Sanitizer_InstructionId`), with the function that
+/// is called before them.
+pub(crate) const PATCHES: [(u32, &CStr); 5] = [
     (3, c"streamsan_on_access"),
-    (14, c"streamsan_on_copy_async"),
     (30, c"streamsan_on_bulk_load"),
     (35, c"streamsan_on_bulk_store"),
     (37, c"streamsan_on_bulk_reduction"),
-    (TENSOR_LOAD, c"streamsan_on_tensor_load"),
+    (43, c"streamsan_on_tensor_load"),
 ];
-pub(crate) const TENSOR_LOAD: u32 = 43;
+
+/// An instruction that libraries know since 2026.4 (`SANITIZER_INSTRUCTION_CLUSTER_LAUNCH_CONTROL`).
+/// They also tell since then which bytes of an asynchronous copy are read.
+pub(crate) const SINCE_2026_4: (u32, &CStr) = (47, c"streamsan_on_other");
+
+/// Asynchronous copies (`cp.async`), with the function for libraries since 2026.4 and before.
+pub(crate) const COPY_ASYNC: (u32, [&CStr; 2]) =
+    (14, [c"streamsan_on_copy_async", c"streamsan_on_copy_async_before_2026_4"]);
+
+/// What is said of a library that does not know all of [`PATCHES`]: before 2026.2 it tells nothing of
+/// loads through tensor maps, and has another form for bulk stores.
+pub(crate) const TOO_OLD: &str = "the Compute Sanitizer library is older than 2026.2 (CUDA 13.3) and does \
+    not see all accesses: pip install nvidia-cuda-sanitizer-api";
 
 pub(crate) type Callback = unsafe extern "C" fn(*mut c_void, u32, u32, *const c_void);
 
@@ -212,6 +223,11 @@ impl LaunchData {
         self.0.handle(40).cast()
     }
 
+    /// The number of the grid, which its kernel sees as `%gridid`.
+    pub(crate) fn grid(self) -> u64 {
+        self.0.word(88)
+    }
+
     pub(crate) fn launch(self) -> Handle {
         self.0.handle(96)
     }
@@ -227,6 +243,10 @@ impl LaunchData {
 pub(crate) struct NodeData(pub(crate) Data);
 
 impl NodeData {
+    pub(crate) fn executable(self) -> usize {
+        self.0.word(0) as usize
+    }
+
     pub(crate) fn node(self) -> u64 {
         self.0.word(16)
     }

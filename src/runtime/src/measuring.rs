@@ -61,9 +61,9 @@ fn launch(api: Api, words: &[u64]) -> Option<Launch> {
         | Api::cuLaunchKernel_ptsz
         | Api::cuLaunchCooperativeKernel
         | Api::cuLaunchCooperativeKernel_ptsz => (Some(0), *words.get(8)?),
-        // SAFETY: the program gives the driver this structure; the stream lies behind seven halves
-        // and a gap (`CUlaunchConfig`).
         Api::cuLaunchKernelEx | Api::cuLaunchKernelEx_ptsz if words[0] != 0 => {
+            // SAFETY: the program gives the driver this structure (`CUlaunchConfig`); the stream lies
+            // behind seven halves and a gap.
             (Some(1), unsafe { (words[0] as *const u64).add(4).read_unaligned() })
         }
         Api::cuGraphLaunch | Api::cuGraphLaunch_ptsz => (None, *words.get(1)?),
