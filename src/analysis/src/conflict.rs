@@ -30,7 +30,7 @@ pub(crate) fn kind(later: Mode, earlier: Mode) -> Option<ConflictKind> {
     }
 }
 
-/// The confidence of a conflict: `certain` when both accesses are exact, `likely` when both are at
+/// The confidence of a conflict: `certain` when both accesses are exact or measured, `likely` when both are at
 /// least inferred or the overlap holds the anchor of each anchored access, `possible` otherwise.
 /// Two cases lower it. An access in the body of a conditional node is `likely` at most, for the
 /// body may not run. A word that a stream memory operation waits for, or writes while the host
@@ -52,7 +52,7 @@ fn side(record: &AccessRecord, overlap: ByteRange) -> Confidence {
     let access = &record.access;
     let known = match access.basis {
         _ if record.role == Role::Awaited || access.mode == Mode::MayWrite => Confidence::Possible,
-        Basis::Exact => Confidence::Certain,
+        Basis::Exact | Basis::Measured => Confidence::Certain,
         Basis::Inferred => Confidence::Likely,
         Basis::Anchored if overlap.contains(access.extent.hull().start) => Confidence::Likely,
         Basis::Anchored | Basis::Assumed => Confidence::Possible,
@@ -130,7 +130,7 @@ mod tests {
     /// Two tensors in one allocation of the driver; of both accesses only the begin is certain.
     #[test]
     fn neighbours_are_possible_and_one_begin_for_two_is_likely() {
-        use Basis::{Anchored, Assumed, Exact, Inferred};
+        use Basis::{Anchored, Assumed, Exact, Inferred, Measured};
         use Confidence::{Certain, Likely, Possible};
         const END: u64 = 4096;
         let table = [
@@ -147,6 +147,10 @@ mod tests {
             ((Assumed, 0, END), (Exact, 0, END), Possible),
             ((Inferred, 0, 1025), (Inferred, 1024, END), Likely),
             ((Exact, 0, 1025), (Exact, 1024, END), Certain),
+            ((Measured, 0, 1025), (Measured, 1024, END), Certain),
+            ((Measured, 0, 1025), (Exact, 1024, END), Certain),
+            ((Measured, 0, 1025), (Inferred, 1024, END), Likely),
+            ((Measured, 1024, 2048), (Anchored, 0, END), Possible),
         ];
         for (a, b, expected) in table {
             let side = |g, (basis, start, end): (Basis, u64, u64)| {

@@ -113,7 +113,12 @@ pub(crate) struct AccessRecord {
 impl AccessRecord {
     /// The basis that a later access needs to replace this one in the shadow memory.
     pub(crate) fn rank(&self) -> Basis {
-        if self.is_uncertain() { Basis::Assumed } else { self.access.basis }
+        match self.access.basis {
+            _ if self.is_uncertain() => Basis::Assumed,
+            // Both are what happened: either may stand for the other.
+            Basis::Measured => Basis::Exact,
+            basis => basis,
+        }
     }
 
     /// Whether one of the two happens in a host function and the function's place in its stream

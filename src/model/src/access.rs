@@ -237,11 +237,20 @@ pub enum Basis {
     Inferred,
     /// Copies, memsets, allocation and free, host API ranges, the simulator's interpreter.
     Exact,
+    /// What the kernel touched in this launch, seen by instrumented code. Counts as [`Basis::Exact`]
+    /// wherever evidence is weighed.
+    Measured,
 }
 
 impl Basis {
     /// All bases, in the order of their stored codes.
-    pub const ALL: [Self; 4] = [Self::Assumed, Self::Anchored, Self::Inferred, Self::Exact];
+    pub const ALL: [Self; 5] =
+        [Self::Assumed, Self::Anchored, Self::Inferred, Self::Exact, Self::Measured];
+
+    /// Whether an access of this basis may be to more bytes than were touched.
+    pub const fn is_weak(self) -> bool {
+        matches!(self, Self::Assumed | Self::Anchored)
+    }
 
     /// The word that reports print.
     pub const fn description(self) -> &'static str {
@@ -250,6 +259,7 @@ impl Basis {
             Self::Anchored => "anchored",
             Self::Inferred => "inferred",
             Self::Exact => "exact",
+            Self::Measured => "measured",
         }
     }
 }

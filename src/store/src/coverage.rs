@@ -50,6 +50,41 @@ pub struct KernelCount {
     pub count: u64,
 }
 
+/// Kinds of counts about the launches of kernels that were to be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MeasuredKind {
+    /// Launches of a kernel of which every byte was seen.
+    Whole,
+    /// Launches of a kernel of which some accesses were seen; the others are as concluded.
+    InPart,
+    /// Launches of a kernel that was to be measured and was not.
+    Not,
+    /// Launches of a kernel that were measured whole and follow pointers which they load from
+    /// memory: another input may lead elsewhere.
+    FollowsPointers,
+    /// Launches that were not measured, by reason.
+    WhyNot,
+    /// Processes in which nothing was measured, by reason.
+    Off,
+}
+
+impl MeasuredKind {
+    /// All kinds, in the order of their stored codes.
+    pub const ALL: [Self; 6] =
+        [Self::Whole, Self::InPart, Self::Not, Self::FollowsPointers, Self::WhyNot, Self::Off];
+}
+
+/// How many launches of a kernel were measured, or why not.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MeasuredCount {
+    /// What is counted.
+    pub kind: MeasuredKind,
+    /// The kernel, or the reason.
+    pub name: String,
+    /// Number of launches, or of processes.
+    pub count: u64,
+}
+
 /// Coverage of a whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
@@ -64,6 +99,8 @@ pub struct Coverage {
     /// How far the host's own loads and stores were watched; `None` where nothing needed watching,
     /// and in traces before schema 7.
     pub host_accesses: Option<HostAccesses>,
+    /// Counts of kernels that were to be measured; sorted when read. Empty where none was.
+    pub measured: Vec<MeasuredCount>,
     /// Why a run without findings cannot be called clean, as the collector knows it. A reader adds
     /// [`IncompleteReason::TruncatedTrace`] by itself (see [`crate::Reader::incomplete_reasons`]).
     pub reasons: Vec<IncompleteReason>,

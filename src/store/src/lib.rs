@@ -31,7 +31,7 @@ mod row;
 mod schema;
 mod writer;
 
-pub use coverage::{Coverage, EntryPoint, KernelCount, Treatment};
+pub use coverage::{Coverage, EntryPoint, KernelCount, MeasuredCount, MeasuredKind, Treatment};
 pub use error::Error;
 #[cfg(feature = "failures")]
 pub use failures::FailingSteps;

@@ -13,7 +13,10 @@ pub(crate) mod stacks;
 mod upgrade;
 
 use crate::failures::Failures;
-use crate::{Coverage, EntryPoint, Error, KernelCount, Meta, TraceState, Treatment};
+use crate::{
+    Coverage, EntryPoint, Error, KernelCount, MeasuredCount, MeasuredKind, Meta, TraceState,
+    Treatment,
+};
 use decode::{Strings, code};
 pub use items::Items;
 use rusqlite::{Connection, Transaction};
@@ -220,12 +223,18 @@ impl Reader {
                     }
                     continue;
                 }
+                measured if MeasuredKind::ALL.get(measured - 21).is_some() => {
+                    let kind = MeasuredKind::ALL[measured - 21];
+                    coverage.measured.push(MeasuredCount { kind, name, count });
+                    continue;
+                }
                 _ => return Err(self.corrupt("a code in `coverage`")),
             };
             coverage.reasons.push(reason);
         }
         coverage.entry_points.sort();
         coverage.kernels.sort();
+        coverage.measured.sort();
         Ok(coverage)
     }
 

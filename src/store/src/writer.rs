@@ -371,6 +371,9 @@ impl Writer {
             }
             rows.extend(host.unwatched.map(|reason| (first + 5, Some(reason.id()), 0)));
         }
+        rows.extend(coverage.measured.iter().map(|measured| {
+            (counters + 21 + measured.kind as usize, Some(measured.name.as_str()), measured.count)
+        }));
         self.truncated = coverage.reasons.iter().any(|reason| {
             matches!(reason, R::TruncatedTrace | R::TraceLimit(_) | R::TraceNotWritten(_))
         });

@@ -116,7 +116,7 @@ pub(crate) fn pitched(
     Ok(Region { extent, explicit: true, ..region })
 }
 
-/// `[~=!]MODE:REGION`. `None` when no byte is touched.
+/// `[~=!%]MODE:REGION`. `None` when no byte is touched.
 pub(crate) fn access(scope: &mut Scope, token: Token<'_>) -> Result<Option<Access>, SyntaxError> {
     const FORM: &str = "an access such as `r:A`, `w:A[0..512]`, `rw:A`, `at:A`, `?:A` or `~w:A`";
     let (word, operand) = token.split_once(':').ok_or_else(|| token.expected(FORM))?;
@@ -124,6 +124,7 @@ pub(crate) fn access(scope: &mut Scope, token: Token<'_>) -> Result<Option<Acces
         Some(b'~') => (Some(Basis::Anchored), word.slice(1..word.text.len())),
         Some(b'=') => (Some(Basis::Inferred), word.slice(1..word.text.len())),
         Some(b'!') => (Some(Basis::Exact), word.slice(1..word.text.len())),
+        Some(b'%') => (Some(Basis::Measured), word.slice(1..word.text.len())),
         _ => (None, word),
     };
     let (mode, usual) = match word.text {

@@ -9,7 +9,9 @@ use streamsan_model::{
     Entity, Frame, FramePlace, HostAccesses, IncompleteReason, KernelGap, Operation, SourceFrame,
     TraceItem,
 };
-use streamsan_store::{Coverage, EntryPoint, KernelCount, Meta, Treatment, Writer};
+use streamsan_store::{
+    Coverage, EntryPoint, KernelCount, MeasuredCount, MeasuredKind, Meta, Treatment, Writer,
+};
 
 /// Races, a wait for nothing, an allocation with a name, stacks.
 const PROGRAM: &str = "stack one /proj/app+64:work@/proj/work.cc:7\n\
@@ -100,6 +102,10 @@ fn write(path: &Path, incomplete: bool) {
     });
     let understood = |entry: &EntryPoint| entry.treatment != Treatment::NotUnderstood;
     let kernels = KernelGap::ALL.map(|gap| KernelCount { gap, name: hostile("gap"), count: 1 });
+    let measured = MeasuredKind::ALL.map(|kind| {
+        let name = hostile("measured");
+        MeasuredCount { kind, name, count: 1 }
+    });
     let (api, kernel) = (hostile("reason"), hostile("parameters"));
     let reasons = vec![
         IncompleteReason::NotUnderstood { api, calls: 1 },
@@ -118,6 +124,7 @@ fn write(path: &Path, incomplete: bool) {
             left_alone: vec![(hostile("whose"), 1)],
             ..HostAccesses::default()
         }),
+        measured: measured.into(),
         ..Coverage::default()
     };
     writer.set_coverage(&coverage).expect("coverage");

@@ -1,8 +1,8 @@
 //! The check that the tables hold what was written ([`crate::proof`]).
 //!
 //! Invariant: a table is checked against the proof before any output rests on it: a small table
-//! when it is read, the two large ones while their items stream by. A trace of an earlier schema,
-//! and one whose recording was cut off, has no proof and is read unchecked; the latter never counts
+//! when it is read, the two large ones while their items stream by. A trace of a schema
+//! without proof, and one whose recording was cut off, has no proof and is read unchecked; the latter never counts
 //! as complete.
 
 use super::Reader;

@@ -65,11 +65,12 @@ pub(super) fn upgrade(connection: &Connection, found: i32) -> rusqlite::Result<b
         2 => connection.execute_batch(FROM_2).and_then(|()| upgrade(connection, 3)),
         3 => connection.execute_batch(FROM_3).and_then(|()| upgrade(connection, 4)),
         4 => connection.execute_batch(FROM_4).and_then(|()| upgrade(connection, 5)),
-        // Schema 6 knew no strong accesses: its traces call them weak. That hides nothing.
-        6 => Ok(true),
         // Schemas 1 to 5 had another table of edges and indexes beside it: what asks for edges looks
         // which it is. They had no proof of what their tables hold.
         5 => upgrade(connection, 6),
+        // Schema 6 had the same tables. Its traces call strong accesses weak, which hides nothing, and
+        // know of no measured ones.
+        6 => Ok(true),
         _ => Ok(false),
     }
 }

@@ -32,6 +32,12 @@ pub(crate) const COVERAGE_KINDS: [&str; 24] = [
     "ranges of host memory not fenced",
     "allocations that are no longer fenced",
     "host accesses not watched",
+    "launches measured whole",
+    "launches measured in part",
+    "launches selected and not measured",
+    "launches measured that follow pointers in memory",
+    "launches not measured, by reason",
+    "processes in which nothing was measured, by reason",
 ];
 
 /// Every enumeration with its words, in the order of their codes.

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use streamsan_model::KernelGap;
 use streamsan_model::*;
-use streamsan_store::{Coverage, EntryPoint, KernelCount, Meta, Treatment, Writer};
+use streamsan_store::{
+    Coverage, EntryPoint, KernelCount, MeasuredCount, MeasuredKind, Meta, Treatment, Writer,
+};
 
 pub(crate) fn meta() -> Meta {
     Meta {
@@ -626,6 +628,10 @@ pub(crate) fn coverage() -> Coverage {
             left_alone: vec![("which the host touches all the time".to_owned(), 1)],
             unwatched: Some(Unwatched::OwnHandler),
         }),
+        measured: MeasuredKind::ALL
+            .iter()
+            .map(|&kind| MeasuredCount { kind, name: "grouped_gemm".to_owned(), count: 6 })
+            .collect(),
         reasons: vec![
             R::DroppedRecords(9),
             R::NotUnderstood { api: "cuGraphLaunch".to_owned(), calls: 12 },

@@ -43,6 +43,7 @@ impl Writer {
                 (Basis::Assumed, _) => "?",
                 (Basis::Anchored, _) => "~",
                 (Basis::Inferred, _) => "=",
+                (Basis::Measured, _) => "%",
             };
             let mode = match access.mode {
                 Mode::Read => "r",

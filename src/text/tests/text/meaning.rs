@@ -211,7 +211,8 @@ fn a_destroyed_event_leaves_its_name_to_a_new_one() {
 
 #[test]
 fn accesses_have_mode_basis_and_bytes() {
-    let trace = trace("launch s1 k r:A[1..3] ~w:B ?:C =rw:D at:E[0..4/16*3] ?r:F !?:G[5..5] !?:H");
+    let trace =
+        trace("launch s1 k r:A[1..3] ~w:B ?:C =rw:D at:E[0..4/16*3] ?r:F !?:G[5..5] !?:H %w:I");
     let accesses = &operations(&trace)[0].accesses;
     let modes: Vec<_> = accesses.iter().map(|a| (a.mode, a.basis)).collect();
     assert_eq!(
@@ -224,6 +225,7 @@ fn accesses_have_mode_basis_and_bytes() {
             (Mode::Atomic, Basis::Exact),
             (Mode::Read, Basis::Assumed),
             (Mode::MayWrite, Basis::Exact),
+            (Mode::Write, Basis::Measured),
         ]
     );
     assert_eq!(accesses[0].extent.hull().len(), 2);
