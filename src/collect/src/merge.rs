@@ -143,7 +143,11 @@ impl Merge {
             Record::HostReturn { host, result } => {
                 self.host_return(thread, host, HostReturn { exit: g, end_ns: t_ns, result })
             }
-            Record::Accesses { .. } | Record::Object(_) | Record::Stack { .. } => None,
+            Record::Accesses { .. }
+            | Record::Measured { .. }
+            | Record::NotMeasured { .. }
+            | Record::Object(_)
+            | Record::Stack { .. } => None,
         }
     }
 

@@ -5,7 +5,8 @@ use crate::encode::{HEADER, NO_LAYOUT, RecordKind};
 use crate::graph::GraphPart;
 use crate::host::{HostCall, decode_body};
 use crate::image::{Image, ImageOrigin};
-use crate::record::{AccessList, Blobs, ParamLayout, Record, Words, word_at};
+use crate::measure_abi::NotMeasured;
+use crate::record::{AccessList, Blobs, ParamLayout, Record, RunList, Words, word_at};
 use crate::stack::{StackFrames, decode_object};
 
 /// A record that no runtime of this version wrote: the program overwrote shared memory.
@@ -90,6 +91,24 @@ pub(crate) fn decode(head: Head, bytes: &[u8]) -> Result<Decoded<'_>, Malformed>
             complete: word(1)? != 0,
             list: AccessList::new(rest(16)?),
         },
+        RecordKind::Measured => {
+            let marks = word(2)?;
+            Record::Measured {
+                op: word(0)?,
+                node: word(1)?,
+                complete: marks as u32 != 0,
+                flags: (marks >> 32) as u32,
+                runs: RunList::new(rest(24)?),
+            }
+        }
+        RecordKind::NotMeasured => {
+            let (reason, length) = (word(1)? as u32, (word(1)? >> 32) as usize);
+            Record::NotMeasured {
+                op: word(0)?,
+                reason: NotMeasured::from_u32(reason),
+                detail: rest(16)?.get(..length).ok_or(Malformed)?,
+            }
+        }
         RecordKind::HostFunctionBegin => Record::HostFunctionBegin { op: word(0)? },
         RecordKind::HostFunctionEnd => Record::HostFunctionEnd { op: word(0)? },
         RecordKind::Host => {

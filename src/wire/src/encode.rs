@@ -34,6 +34,11 @@ pub enum RecordKind {
     Object = 11,
     /// `[key, is cut, frames...]`, see [`crate::StackFrame`].
     Stack = 12,
+    /// `[op, node, complete | flags << 32, (start, width, pitch, rows, mode | flags << 32)...]`, see
+    /// [`crate::MeasuredRun`].
+    Measured = 13,
+    /// `[op, reason | text bytes << 32, text]`, see [`crate::NotMeasured`].
+    NotMeasured = 14,
     /// A part of a graph that was read back: [`crate::GraphPart`].
     Graph = 16,
 }
@@ -54,6 +59,8 @@ impl RecordKind {
             10 => Self::Image,
             11 => Self::Object,
             12 => Self::Stack,
+            13 => Self::Measured,
+            14 => Self::NotMeasured,
             16 => Self::Graph,
             _ => return None,
         })

@@ -53,7 +53,9 @@ pub use image::{Image, ImageOrigin, image_body, image_file};
 pub use liveness::{ProcessStat, pid_namespace};
 pub use map::{Mapping, map_existing, map_new};
 pub use measure::{BadRule, MEASURE_FILE, MEASURE_VARIABLE, MeasureRule, Selection};
-pub use measure_abi::{LONGEST_DETAIL, MEASURED_IN_PART, MeasuredRun, NotMeasured};
+pub use measure_abi::{
+    LONGEST_DETAIL, MEASURED_IN_PART, MEASURED_KNOWS_EARLY, MeasuredRun, NotMeasured,
+};
 pub use measure_hooks::{MEASURE_PATCHES_VARIABLE, MeasureHooks, SANITIZER_VARIABLE};
 pub use path::PathBuffer;
 pub use process::{
@@ -61,8 +63,8 @@ pub use process::{
 };
 pub use python::PythonRefusal;
 pub use record::{
-    Access, AccessList, AccessMode, Blobs, Envelope, ParamLayout, ProcessKey, Record, ThreadKey,
-    Words,
+    Access, AccessList, AccessMode, Blobs, Envelope, ParamLayout, ProcessKey, Record, RunList,
+    ThreadKey, Words,
 };
 pub use ring::{IDLE, Producer, RING_HEADER_BYTES, RingHeader};
 pub use run_directory::{ProcessInfo, RingOptions, RunDirectory};

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! `op` is what `streamsan_current_op` gave during the launching call, `node` the `CUgraphNode` of
-//! the launched graph. An empty list says that the kernel touched nothing. Of a second list for the
-//! same launch or node the runs are added. `detail` is UTF-8, may be null, and at most
+//! the launched graph. An empty list says that the kernel touched nothing. There is one list for a
+//! launch or node; a second one is ignored. `detail` is UTF-8, may be null, and at most
 //! [`LONGEST_DETAIL`] bytes of it are taken.
 //!
 //! Invariant: the functions may be called on any thread and call no driver function.
@@ -24,6 +24,10 @@ pub const MEASURED_IN_PART: u32 = 1;
 
 /// Bytes of a detail that are taken.
 pub const LONGEST_DETAIL: usize = 512;
+
+/// Of `flags` of a list: [`MeasuredRun::EARLY`] is set where it holds. Without this flag a kernel that
+/// waits for its prerequisite grids keeps what was concluded for the time before that wait.
+pub const MEASURED_KNOWS_EARLY: u32 = 2;
 
 /// Rows of equal width that a kernel touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +53,16 @@ impl MeasuredRun {
     pub const EARLY: u32 = 1;
     /// An upper bound: what was touched lies inside, and not every byte inside was touched.
     pub const HULL: u32 = 2;
+
+    /// Whether there is a byte, rows do not overlap, and all lie in the address space.
+    pub fn is_valid(&self) -> bool {
+        let rows_apart = self.rows == 1 || self.pitch >= self.width;
+        let end = self.rows.checked_sub(1).and_then(|rows| {
+            let last = self.start.checked_add(rows.checked_mul(self.pitch)?)?;
+            last.checked_add(self.width)
+        });
+        self.width > 0 && rows_apart && end.is_some()
+    }
 }
 
 /// Why a launch was not measured, or nothing in a process.
@@ -133,6 +147,22 @@ mod tests {
             assert_eq!(NotMeasured::from_u32(at), reason);
         }
         assert_eq!(NotMeasured::from_u32(1000), NotMeasured::Other);
+    }
+
+    #[test]
+    fn runs_without_a_byte_or_beyond_the_end_are_no_runs() {
+        let run = MeasuredRun { start: 64, width: 4, pitch: 8, rows: 3, mode: 0, flags: 0 };
+        assert!(run.is_valid());
+        assert!(MeasuredRun { rows: 1, pitch: 0, ..run }.is_valid());
+        for bad in [
+            MeasuredRun { width: 0, ..run },
+            MeasuredRun { rows: 0, ..run },
+            MeasuredRun { pitch: 3, ..run },
+            MeasuredRun { rows: u64::MAX, ..run },
+            MeasuredRun { start: u64::MAX - 8, ..run },
+        ] {
+            assert!(!bad.is_valid(), "{bad:?}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::encode::BlobTag;
 use crate::graph::GraphPart;
 use crate::host::HostCall;
 use crate::image::Image;
+use crate::measure_abi::{MeasuredRun, NotMeasured};
 use crate::stack::{LoadedObject, StackFrames};
 
 /// Index of a process within the run: dense, in the order in which they were discovered.
@@ -95,6 +96,28 @@ pub enum Record<'a> {
         list: AccessList<'a>,
         /// Whether this is the last part of this operation's list.
         complete: bool,
+    },
+    /// Memory that a finished kernel touched, as instrumented code saw it.
+    Measured {
+        /// `g` of the launch's BEGIN.
+        op: u64,
+        /// The node of the launched graph, 0 for a launch of the kernel itself.
+        node: u64,
+        /// Whether this is the last part of this list.
+        complete: bool,
+        /// Of the list: [`crate::MEASURED_IN_PART`], [`crate::MEASURED_KNOWS_EARLY`].
+        flags: u32,
+        /// Part of the list.
+        runs: RunList<'a>,
+    },
+    /// A launch was not measured.
+    NotMeasured {
+        /// `g` of the launch's BEGIN; 0 for everything that the process launches.
+        op: u64,
+        /// Why.
+        reason: NotMeasured,
+        /// More about it, in an encoding that is not known.
+        detail: &'a [u8],
     },
     /// A host function or stream callback starts on this thread.
     HostFunctionBegin {
@@ -348,6 +371,42 @@ impl<'a> AccessList<'a> {
 }
 
 impl std::fmt::Debug for AccessList<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// Rows of bytes that a kernel touched, as they lie in shared memory.
+#[derive(Clone, Copy)]
+pub struct RunList<'a>(&'a [u8]);
+
+impl<'a> RunList<'a> {
+    const ENTRY: usize = size_of::<MeasuredRun>();
+
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// All runs that can be: those without a byte, with rows that overlap, or beyond the end of the
+    /// address space are left out.
+    pub fn iter(&self) -> impl Iterator<Item = MeasuredRun> + 'a {
+        self.0.chunks_exact(Self::ENTRY).filter_map(|entry| {
+            let word = |index: usize| word_at(entry, 8 * index);
+            let last = word(4)?;
+            let run = MeasuredRun {
+                start: word(0)?,
+                width: word(1)?,
+                pitch: word(2)?,
+                rows: word(3)?,
+                mode: last as u32,
+                flags: (last >> 32) as u32,
+            };
+            run.is_valid().then_some(run)
+        })
+    }
+}
+
+impl std::fmt::Debug for RunList<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }

@@ -73,6 +73,7 @@ fn look_at(record: &Record<'_>) {
             black_box(sum);
         }
         Record::Accesses { list, .. } => drop(list.iter().last()),
+        Record::Measured { runs, .. } => drop(runs.iter().last()),
         Record::Stack { frames, .. } => drop(frames.iter().last()),
         Record::Graph(GraphPart::Edges { edges, .. }) => drop(edges.iter().last()),
         _ => {}
@@ -114,6 +115,8 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
         (RecordKind::End, vec![2, 0, 3, 4]),
         (RecordKind::Kernel, vec![5, 8 | 1 << 32, 6, 7, 8 << 32, text]),
         (RecordKind::Accesses, vec![2, 1, 0x1000, 0x2000, 1, 0x3000, 0x4000, 2]),
+        (RecordKind::Measured, vec![2, 0, 1 | 1 << 32, 0x1000, 8, 16, 4, 1 | 2 << 32]),
+        (RecordKind::NotMeasured, vec![2, 3 | 8 << 32, text]),
         (RecordKind::HostFunctionBegin, vec![2]),
         (RecordKind::HostFunctionEnd, vec![2]),
         (RecordKind::Host, vec![0, 2, 8, 1, 2, text]),

@@ -1,6 +1,6 @@
 //! What is copied at a call: kernel parameters, host functions, exact accesses.
 
-use streamsan_wire::{AccessMode, Api, BlobTag};
+use streamsan_wire::{AccessMode, Api, BlobTag, LONGEST_DETAIL, NotMeasured};
 
 use crate::harness::{Event, Options, Owned, Recorded, bench, run, run_with};
 use streamsan_testing::fake_driver as fake;
@@ -111,6 +111,48 @@ fn exact_accesses_arrive_complete_and_in_order() {
         assert_eq!(range.mode, modes[i % 3]);
     }
     assert_eq!(of(0).1, []);
+}
+
+#[test]
+fn measured_bytes_arrive_complete_and_in_order() {
+    let recorded = recorded();
+    let of = |wanted: (u64, u64)| {
+        let (mut runs, mut parts) = (Vec::new(), Vec::new());
+        for event in &recorded.events {
+            if let Owned::Measured { op, node, runs: part, flags, complete } = &event.record
+                && (*op, *node) == wanted
+            {
+                runs.extend(part.iter().copied());
+                parts.push((*flags, *complete));
+            }
+        }
+        (runs, parts)
+    };
+    assert_eq!(of((3, 0)), (vec![], vec![(2, true)]));
+    let (runs, parts) = of((4, 7));
+    assert_eq!(parts, [(1, false), (1, false), (1, true)]);
+    assert_eq!(runs.len(), 700);
+    for (i, run) in (0..).zip(&runs) {
+        assert_eq!((run.start, run.width, run.pitch, run.rows), (64 * i, 8, 16, 3));
+        assert_eq!((run.mode, run.flags), (i as u32 % 3, 2));
+    }
+    // No launch, and no node.
+    assert_eq!(of((0, 0)).1, []);
+    assert_eq!(of((5, 0)).1, []);
+    let not: Vec<_> = recorded
+        .events
+        .iter()
+        .filter_map(|event| match &event.record {
+            Owned::NotMeasured { op, reason, detail } => Some((*op, *reason, detail.len())),
+            _ => None,
+        })
+        .collect();
+    let expected = [
+        (4, NotMeasured::NoRoom, 0),
+        (0, NotMeasured::NoLibrary, 5),
+        (5, NotMeasured::Other, LONGEST_DETAIL),
+    ];
+    assert_eq!(not, expected);
 }
 
 /// Lists of 2 and 1,000 elements, one of 1.4 MB, one that nobody could read, and none.

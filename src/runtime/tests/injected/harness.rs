@@ -6,8 +6,9 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use streamsan_wire::{
-    Access, Api, Envelope, GraphPart, HostCall, ImageOrigin, ProcessInfo, ProcessKey,
-    RUN_DIR_VARIABLE, Record, RingOptions, RunDirectory, StackFrame, StackMode, ThreadKey,
+    Access, Api, Envelope, GraphPart, HostCall, ImageOrigin, MeasuredRun, NotMeasured, ProcessInfo,
+    ProcessKey, RUN_DIR_VARIABLE, Record, RingOptions, RunDirectory, StackFrame, StackMode,
+    ThreadKey,
 };
 
 use streamsan_testing::fake_driver as fake;
@@ -43,6 +44,18 @@ pub(crate) enum Owned {
         op: u64,
         list: Vec<Access>,
         complete: bool,
+    },
+    Measured {
+        op: u64,
+        node: u64,
+        runs: Vec<MeasuredRun>,
+        flags: u32,
+        complete: bool,
+    },
+    NotMeasured {
+        op: u64,
+        reason: NotMeasured,
+        detail: String,
     },
     HostFunctionBegin {
         op: u64,
@@ -162,6 +175,14 @@ impl Event {
             Record::Accesses { op, list, complete } => {
                 Owned::Accesses { op, list: list.iter().collect(), complete }
             }
+            Record::Measured { op, node, complete, flags, runs } => {
+                Owned::Measured { op, node, runs: runs.iter().collect(), flags, complete }
+            }
+            Record::NotMeasured { op, reason, detail } => Owned::NotMeasured {
+                op,
+                reason,
+                detail: String::from_utf8_lossy(detail).into_owned(),
+            },
             Record::HostFunctionBegin { op } => Owned::HostFunctionBegin { op },
             Record::HostFunctionEnd { op } => Owned::HostFunctionEnd { op },
             Record::Host { call, args, text, .. } => Owned::Host {

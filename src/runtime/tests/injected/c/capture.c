@@ -25,6 +25,39 @@ struct access {
 };
 static u64 (*current_op)(void);
 static void (*op_accesses)(u64, const struct access *, size_t);
+
+struct run {
+    u64 start, width, pitch, rows;
+    unsigned mode, flags;
+};
+
+/* The functions for measured bytes: lists of none and of 700 runs, what cannot be, and reasons. */
+static int measured(void) {
+    static struct run runs[700];
+    static char detail[601];
+    void (*of_op)(u64, const struct run *, size_t, unsigned) =
+        (void (*)(u64, const struct run *, size_t, unsigned))dlsym(RTLD_DEFAULT,
+                                                                   "streamsan_op_measured");
+    void (*of_node)(u64, u64, const struct run *, size_t, unsigned) =
+        (void (*)(u64, u64, const struct run *, size_t, unsigned))dlsym(RTLD_DEFAULT,
+                                                                        "streamsan_node_accesses");
+    void (*left_out)(u64, unsigned, const char *) =
+        (void (*)(u64, unsigned, const char *))dlsym(RTLD_DEFAULT, "streamsan_not_measured");
+    if (!of_op || !of_node || !left_out)
+        return 0;
+    for (unsigned i = 0; i < 700; i++)
+        runs[i] = (struct run){64 * i, 8, 16, 3, i % 3, 2};
+    for (unsigned i = 0; i < 600; i++)
+        detail[i] = 'x';
+    of_op(3, NULL, 0, 2);
+    of_node(4, 7, runs, 700, 1);
+    of_op(0, runs, 700, 0);
+    of_node(5, 0, runs, 700, 0);
+    left_out(4, 1, NULL);
+    left_out(0, 7, "where");
+    left_out(5, 999, detail);
+    return 1;
+}
 static u64 seen_op;
 
 static int launch(u64 f, ptr *params, ptr *extra) {
@@ -87,6 +120,8 @@ int main(void) {
         many[i] = (struct access){16 * i, 16 * i + 8, i % 3, 0};
     op_accesses(4, many, 1200);
     op_accesses(0, many, 1200);
+    if (!measured())
+        return 1;
     puts("done");
     return 0;
 }
