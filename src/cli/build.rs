@@ -21,6 +21,7 @@ const ROOMS: [&str; 10] = [
     "src/interp",
     "src/ptx",
     "src/wire",
+    "src/names",
     "src/directories",
 ];
 

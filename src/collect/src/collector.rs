@@ -5,9 +5,10 @@ mod end;
 use super::coverage;
 use super::descendants::Descendants;
 use super::kernel_code::Answer;
-use super::launch::{Entrance, Pressure, Report, Reports};
+use super::launch::{Entrance, MeasuredReport, Pressure, Report, Reports};
 use super::listener::Listener;
 use super::log::{self, Log};
+use super::measured::Measuring;
 use super::merge::{Merge, Policy, Ready};
 use super::reading::Reading;
 use super::recorder::{Recorder, Recording, leave};
@@ -23,7 +24,7 @@ use streamsan_analysis::HostModel;
 use streamsan_kernels::reader::Reader;
 use streamsan_model::{Entity, IncompleteReason, OpSeq, Process, ProcessId, TraceItem};
 use streamsan_store::{Error, Meta, Writer};
-use streamsan_wire::{Api, ProcessInfo, ProcessKey, Record, RunDirectory};
+use streamsan_wire::{Api, ProcessInfo, ProcessKey, Record, RunDirectory, Selection};
 use tracing::{debug, info};
 
 /// Records handed out in one step.
@@ -49,6 +50,8 @@ pub struct CollectorOptions {
     pub trace: PathBuf,
     /// Whether kernels report late what they touched (the simulated driver does).
     pub exact_accesses: bool,
+    /// The kernels that are measured, where any are.
+    pub measure: Option<Selection>,
     /// Size of the trace in bytes from which on nothing more is stored.
     pub limit: Option<u64>,
     pub host_model: HostModel,
@@ -117,6 +120,10 @@ impl Collector {
         let writer = Writer::create(&options.trace, &options.meta)?;
         log::begin(&options.trace, &options.meta.driver, options.exact_accesses);
         let deferred = options.exact_accesses;
+        let mut resolver = Resolver::new(options.exact_accesses);
+        if let Some(selection) = options.measure {
+            resolver.measure(Measuring::new(selection));
+        }
         let reading = Reading::start(options.reader, run.path()).ok();
         Ok(Self {
             log: Log::default(),
@@ -127,7 +134,7 @@ impl Collector {
             run,
             merge: Merge::default(),
             stacks: Stacks::default(),
-            resolver: Resolver::new(options.exact_accesses),
+            resolver,
             recorder: Relay::new(Recorder::new(
                 &options.trace,
                 writer,
@@ -197,7 +204,7 @@ impl Collector {
         let now = Instant::now();
         let (merge, reports, items, recorded) =
             (&mut self.merge, &mut self.reports, &mut self.items, &mut self.recorded);
-        let stacks = &mut self.stacks;
+        let (stacks, resolver) = (&mut self.stacks, &mut self.resolver);
         let drained = self.run.drain(BATCH, &mut |envelope| {
             let process = envelope.process.0 as usize;
             if recorded.len() <= process {
@@ -211,6 +218,13 @@ impl Collector {
             match envelope.record {
                 Record::Accesses { op, list, complete } => {
                     reports.part(envelope.process, op, list.iter(), complete);
+                }
+                Record::Measured { op, node, complete, flags, runs } => {
+                    let list = (runs.iter(), flags);
+                    reports.measured_part(envelope.process, (op, node), list, complete);
+                }
+                Record::NotMeasured { op, reason, detail } => {
+                    resolver.not_measured(envelope.process, op, reason, detail);
                 }
                 Record::Object(object) => stacks.object(envelope.process, &object),
                 Record::Stack { key, truncated, frames } => {
@@ -279,8 +293,18 @@ impl Collector {
             let (accesses, early) =
                 self.resolver.exact_accesses(process, launch, &touched, &mut self.items);
             self.hand_on();
-            self.record(Step::Exact(OpSeq(launch), accesses, early));
+            self.record(Step::Exact(OpSeq(launch), accesses, (early > 0).then_some(early)));
             self.replaced = true;
+        }
+        for report in self.reports.measured_of_resolved(self.newest) {
+            let MeasuredReport { process, launch, runs, flags } = report;
+            let found =
+                self.resolver.measured_accesses(process, launch, (&runs, flags), &mut self.items);
+            self.hand_on();
+            if let Some((accesses, early)) = found {
+                self.record(Step::Exact(OpSeq(launch), accesses, Some(early)));
+                self.replaced = true;
+            }
         }
     }
 
@@ -416,8 +440,10 @@ impl Collector {
         let mut recorder = self.recorder.end(&|| self.run.note_progress());
         self.log.commit(self.newest, recorder.bytes_behind());
         recorder.commit();
-        let (coverage, mut reasons) =
+        let measured = self.resolver.end_measuring();
+        let (mut coverage, mut reasons) =
             coverage::conclude(&self.run, &self.resolver, self.unreadable);
+        coverage.measured = measured;
         self.unattached.tell(&self.descendants.finish(self.run.processes()), &*self.listener);
         self.unattached.end(&*self.listener);
         if self.descendants.has_unattached() && !reasons.contains(&IncompleteReason::NotAttached) {

@@ -17,6 +17,7 @@ mod log;
 #[cfg(feature = "measure")]
 #[doc(hidden)]
 pub mod measure;
+mod measured;
 mod merge;
 mod progress;
 mod read_back;

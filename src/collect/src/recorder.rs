@@ -165,10 +165,11 @@ impl Recorder {
         self.dirty = true;
     }
 
-    /// The same of a launch, the first `early` of whose accesses come before its kernel's wait.
-    pub fn replace_exact_accesses(&mut self, g: OpSeq, (accesses, early): (&[Access], u32)) {
+    /// The same of a launch, the first `early` of whose accesses come before its kernel's wait; `None`
+    /// where that was said before.
+    pub fn replace_exact_accesses(&mut self, g: OpSeq, (accesses, early): (&[Access], Option<u32>)) {
         self.replace_accesses(g, accesses);
-        if early > 0 {
+        if let Some(early) = early {
             self.write(|writer| writer.replace_early(g, early));
             self.late.early.insert(g, early);
         }

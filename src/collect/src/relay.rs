@@ -35,8 +35,9 @@ const DISK_PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) enum Step {
     Item(TraceItem),
-    /// What a launch touched, and how many of these accesses come before its kernel's wait.
-    Exact(OpSeq, Vec<Access>, u32),
+    /// What a launch touched, and how many of these accesses come before its kernel's wait, where
+    /// that is not as it was said.
+    Exact(OpSeq, Vec<Access>, Option<u32>),
     Known(Known),
     /// A fact about the recording.
     Note(&'static str, String),

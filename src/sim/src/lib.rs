@@ -14,7 +14,9 @@
 //! Read from the environment at `cuInit`: `STREAMSAN_SIM_POLICY` (`eager`, the default, `lazy`,
 //! `starve:N`, `random:SEED`) and `STREAMSAN_SIM_DEVICES` (1 to 8); `STREAMSAN_SIM_LOG=1` names the
 //! calls that are not simulated as they are made, and `STREAMSAN_SIM_ACCESSES=inferred` withholds what
-//! kernels touched, as a GPU does.
+//! kernels touched, as a GPU does. Where `STREAMSAN_MEASURE` names a selection of kernels, the bytes of
+//! their plain launches are reported as measured, and those of all others withheld;
+//! `STREAMSAN_SIM_UNMEASURED=N` leaves out each N-th of them, as where no log is free.
 //!
 //! Deliberately absent: conditions of graphs that kernels set and launches from the device, textures and surfaces,
 //! external memory and semaphores, inter-process handles, multicast, machine code (only PTX runs),

@@ -46,4 +46,4 @@ mod reports;
 pub(crate) use by_words::{ByWords, CodeKnown, LaunchedWith, Special, Targets};
 pub(crate) use entrance::{Entrance, Pressure};
 pub(crate) use known::{Known, Resolved};
-pub(crate) use reports::{Report, Reports};
+pub(crate) use reports::{MeasuredReport, Report, Reports};

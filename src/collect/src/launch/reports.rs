@@ -1,7 +1,7 @@
-//! Reports of the simulated driver: exactly what kernels touched.
+//! Reports of the simulated driver, exactly what kernels touched, and of what was measured.
 
 use std::collections::HashMap;
-use streamsan_wire::{Access, ProcessKey};
+use streamsan_wire::{Access, MeasuredRun, ProcessKey};
 
 /// The accesses of one launch's kernel.
 #[derive(Debug)]
@@ -12,6 +12,17 @@ pub(crate) struct Report {
     pub(crate) touched: Vec<Access>,
 }
 
+/// What was measured of one launch's kernel.
+#[derive(Debug)]
+pub(crate) struct MeasuredReport {
+    pub(crate) process: ProcessKey,
+    /// Entry index of the launch.
+    pub(crate) launch: u64,
+    pub(crate) runs: Vec<MeasuredRun>,
+    /// Of the list, as the wire has them.
+    pub(crate) flags: u32,
+}
+
 /// The reports that cannot be used yet.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
@@ -20,6 +31,8 @@ pub(crate) struct Reports {
     whole: Vec<Report>,
     /// Reports that came before their launch was resolved, by launch.
     early: HashMap<u64, Vec<Access>>,
+    measured_begun: HashMap<(u64, u64), Vec<MeasuredRun>>,
+    measured: Vec<MeasuredReport>,
 }
 
 impl Reports {
@@ -37,6 +50,31 @@ impl Reports {
             let touched = self.begun.remove(&launch).unwrap_or_default();
             self.whole.push(Report { process, launch, touched });
         }
+    }
+
+    /// Takes a part of what was measured of a launch, or of a node of it, the last one if `complete`.
+    pub(crate) fn measured_part(
+        &mut self,
+        process: ProcessKey,
+        (launch, node): (u64, u64),
+        (part, flags): (impl Iterator<Item = MeasuredRun>, u32),
+        complete: bool,
+    ) {
+        let runs = self.measured_begun.entry((launch, node)).or_default();
+        runs.extend(part);
+        if complete {
+            let runs = self.measured_begun.remove(&(launch, node)).unwrap_or_default();
+            // Nodes keep what was concluded.
+            if node == 0 {
+                self.measured.push(MeasuredReport { process, launch, runs, flags });
+            }
+        }
+    }
+
+    /// What was measured of launches that were resolved, of which `newest` is the last one. The rest
+    /// is kept.
+    pub(crate) fn measured_of_resolved(&mut self, newest: u64) -> Vec<MeasuredReport> {
+        self.measured.extract_if(.., |report| report.launch <= newest).collect()
     }
 
     /// The whole reports of launches that were resolved, of which `newest` is the last one. Those of

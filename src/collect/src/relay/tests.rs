@@ -31,7 +31,7 @@ fn steps() -> Vec<Step> {
     for item in trace.items {
         let late = match &item {
             TraceItem::Operation(operation) if operation.g.0 % 7 == 0 => {
-                Some(Step::Exact(operation.g, operation.accesses.clone(), 0))
+                Some(Step::Exact(operation.g, operation.accesses.clone(), None))
             }
             _ => None,
         };

@@ -421,7 +421,7 @@ const FEW: usize = 16;
 
 /// Bytes that are read and written alike are one access. Strong accesses stay apart: together with
 /// others they would be weak.
-fn join_modes(accesses: Vec<Access>) -> Vec<Access> {
+pub(super) fn join_modes(accesses: Vec<Access>) -> Vec<Access> {
     let many = accesses.len() > FEW;
     let mut places: HashMap<_, usize> = HashMap::new();
     let mut joined: Vec<Access> = Vec::with_capacity(accesses.len());

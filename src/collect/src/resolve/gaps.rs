@@ -35,6 +35,32 @@ impl UnknownOrigin {
     }
 }
 
+/// A gap of one launch of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Gap {
+    kind: GapKind,
+    kernel: Box<str>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GapKind {
+    UnknownParameters,
+    PointersInMemory,
+    Counted(KernelGap),
+}
+
+impl Gap {
+    /// Whether the kernel follows pointers that it loads from memory.
+    pub(crate) fn is_pointers_in_memory(&self) -> bool {
+        self.kind == GapKind::PointersInMemory
+    }
+
+    #[cfg(test)]
+    pub(crate) fn pointers_in_memory(kernel: &str) -> Self {
+        Self { kind: GapKind::PointersInMemory, kernel: kernel.into() }
+    }
+}
+
 /// Counts of what keeps a run from being called clean.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gaps {
@@ -43,6 +69,8 @@ pub(crate) struct Gaps {
     pointers_in_memory: BTreeMap<String, u64>,
     kernels: BTreeMap<(KernelGap, String), u64>,
     unknown_origin: UnknownOrigin,
+    /// Gaps of the launch at hand, where it is not yet known whether they count.
+    aside: Option<Vec<Gap>>,
 }
 
 impl Gaps {
@@ -77,17 +105,51 @@ impl Gaps {
 
     /// A launch that may touch anything.
     pub(crate) fn unknown_parameters(&mut self, kernel: &str) {
-        count(&mut self.unknown_parameters, kernel, 1);
+        self.note(GapKind::UnknownParameters, kernel);
     }
 
     /// A launch of a kernel that follows pointers which it loads from memory.
     pub(crate) fn pointers_in_memory(&mut self, kernel: &str) {
-        count(&mut self.pointers_in_memory, kernel, 1);
+        self.note(GapKind::PointersInMemory, kernel);
     }
 
     /// Counts a gap of a kernel's launch, or of an image.
     pub(crate) fn kernel(&mut self, gap: KernelGap, name: &str) {
-        *self.kernels.entry((gap, name.to_owned())).or_default() += 1;
+        self.note(GapKind::Counted(gap), name);
+    }
+
+    fn note(&mut self, kind: GapKind, kernel: &str) {
+        match &mut self.aside {
+            Some(aside) => aside.push(Gap { kind, kernel: kernel.into() }),
+            None => self.count(kind, kernel),
+        }
+    }
+
+    fn count(&mut self, kind: GapKind, kernel: &str) {
+        match kind {
+            GapKind::UnknownParameters => count(&mut self.unknown_parameters, kernel, 1),
+            GapKind::PointersInMemory => count(&mut self.pointers_in_memory, kernel, 1),
+            GapKind::Counted(gap) => {
+                *self.kernels.entry((gap, kernel.to_owned())).or_default() += 1;
+            }
+        }
+    }
+
+    /// Puts the gaps of launches aside from here on.
+    pub(super) fn put_aside(&mut self) {
+        self.aside = Some(Vec::new());
+    }
+
+    /// The gaps that were put aside.
+    pub(super) fn take_aside(&mut self) -> Vec<Gap> {
+        self.aside.take().unwrap_or_default()
+    }
+
+    /// Counts gaps that were put aside.
+    pub(super) fn add(&mut self, gaps: Vec<Gap>) {
+        for Gap { kind, kernel } in gaps {
+            self.count(kind, &kernel);
+        }
     }
 
     /// The gaps that were only counted, in a fixed order.

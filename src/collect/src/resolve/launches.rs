@@ -10,7 +10,7 @@ use super::tensor_maps;
 use super::textures;
 use crate::kernel_code::{CodeId, Knowledge};
 use crate::launch::{ByWords, Resolved, Special, Targets};
-use streamsan_kernels::access::KernelAccess;
+use streamsan_kernels::access::{AccessMode, KernelAccess, WordKind};
 use streamsan_model::{
     Action, Basis, EventId, GridControl, KernelGap, LaunchEventKind, Mode, StreamId,
 };
@@ -141,7 +141,9 @@ fn launch(
 
 /// Keeps a launch that is known by its words until the code of its kernel is known.
 pub(super) fn keep(resolution: &mut Resolution<'_>, launch: Box<ByWords>) {
+    resolution.launch.awaits_code = launch.node.is_none();
     if let Err(launch) = resolution.codes.keep(launch) {
+        resolution.launch.awaits_code = false;
         resolution.kernel_gap(KernelGap::NotLookedAtAgain, &launch.kernel.name);
         if launch.programmatic {
             not_understood_wait(resolution);
@@ -228,6 +230,7 @@ fn by_code(
     match resolution.codes.knowledge(code).clone() {
         Knowledge::Known(access) if access.params_size as usize <= bytes.len() => {
             let name = &kernel.name;
+            resolution.launch.unseen = is_unseen(&access) || specials.iter().any(|s| s.offset.is_none());
             let KernelAccess { waits, trigger, waits_on_primary, .. } = *access;
             let found =
                 code_accesses::touch(resolution, code, &access, name, geometry, bytes, specials);
@@ -249,6 +252,8 @@ fn by_code(
             None
         }
         knowledge => {
+            // Without the code nobody knows what is done with them.
+            resolution.launch.unseen = !specials.is_empty();
             let gap = match knowledge {
                 Knowledge::Unread { no_disassembler: true } => KernelGap::NoDisassembler,
                 _ => KernelGap::NotRead,
@@ -262,6 +267,16 @@ fn by_code(
             None
         }
     }
+}
+
+/// Whether a kernel writes through tensor maps, or uses textures or surfaces. Of these the Compute
+/// Sanitizer API documents no callback.
+fn is_unseen(kernel: &KernelAccess) -> bool {
+    kernel.pointers.iter().any(|word| match word.kind {
+        WordKind::Pointer => false,
+        WordKind::TensorMap => !matches!(word.mode, AccessMode::None | AccessMode::Read),
+        WordKind::Handle => word.mode != AccessMode::None,
+    })
 }
 
 /// Textures, surfaces and tensor maps of a launch. The accesses are taken off the operation again:

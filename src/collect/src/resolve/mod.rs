@@ -28,6 +28,7 @@ mod launches;
 mod lifetimes;
 mod managed;
 mod mappings;
+mod measured;
 mod members;
 mod memory;
 mod modules;
@@ -45,6 +46,7 @@ mod textures;
 mod tests;
 
 pub(crate) use code_accesses::Geometry;
+pub(crate) use gaps::Gap;
 pub(crate) use kernels::KnownKernel;
 pub(crate) use memory::Block;
 pub(crate) use resolver::{HostRun, Resolver};

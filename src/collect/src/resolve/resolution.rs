@@ -23,6 +23,16 @@ use crate::kernel_code::Codes;
 use crate::launch::Targets;
 use streamsan_model::{Access, Entity, Status, StreamId, TraceItem};
 
+/// What matters of a launch where its kernel is measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LaunchNote {
+    /// The launch is looked at again when its kernel's code is known.
+    pub(super) awaits_code: bool,
+    /// The kernel may have accesses that measuring does not see: stores through tensor maps, textures
+    /// and surfaces.
+    pub(super) unseen: bool,
+}
+
 /// One call, the tables that its handler may use, and what comes of it.
 pub(super) struct Resolution<'a> {
     pub(super) call: &'a Call,
@@ -47,6 +57,8 @@ pub(super) struct Resolution<'a> {
     pub(super) captured: Option<StreamId>,
     /// The accesses of the operation.
     pub(super) accesses: Vec<Access>,
+    /// How the launch at hand stands to measuring.
+    pub(super) launch: LaunchNote,
     /// Where the accesses of the part at hand begin, for calls that do several things at once.
     pub(super) part: usize,
 }

@@ -9,18 +9,19 @@ use super::graphs;
 use super::handlers::{Treatment, treatment};
 use super::host;
 use super::kernels::Kernels;
-use super::resolution::Resolution;
+use super::resolution::{LaunchNote, Resolution};
 use super::sharing::Shared;
 use super::tables::{Ids, ProcessTables};
 use crate::call::{Call, Origin};
 use crate::host_event::HostEvent;
 use crate::kernel_code::Codes;
 use crate::launch::{CodeKnown, Targets};
+use crate::measured::{ConcludedLaunch, Measuring};
 use crate::merge::FirstLaunch;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use streamsan_model::{
-    Action, Entity, HostTime, OpSeq, Operation, Process, ProcessId, Status, Thread, ThreadId,
+    Access, Action, Entity, HostTime, OpSeq, Operation, Process, ProcessId, Status, Thread, ThreadId,
     TraceItem,
 };
 use streamsan_wire::{Access as Touched, Api, HostCall, ProcessKey, ThreadKey};
@@ -81,6 +82,8 @@ pub(crate) struct Resolver {
     of_library: HashSet<u64>,
     /// How many of a launch's exact accesses, the first ones, came before its kernel's wait.
     exact_early: HashMap<u64, u32>,
+    /// The kernels that the run measures, where it does.
+    measuring: Option<Measuring>,
 }
 
 impl Resolver {
@@ -106,7 +109,13 @@ impl Resolver {
             memory_depth: GENERATIONS,
             of_library: HashSet::new(),
             exact_early: HashMap::new(),
+            measuring: None,
         }
+    }
+
+    /// The run measures these kernels.
+    pub(crate) fn measure(&mut self, measuring: Measuring) {
+        self.measuring = Some(measuring);
     }
 
     /// How many pieces are kept of what programs make and end.
@@ -205,6 +214,7 @@ impl Resolver {
             items,
             captured: None,
             accesses: Vec::new(),
+            launch: LaunchNote::default(),
             part: 0,
         })
     }
@@ -224,6 +234,10 @@ impl Resolver {
         let (api, per_thread, handler) =
             (known.name.clone(), known.per_thread, known.treatment.handler);
         let (mut action, mut accesses) = (Action::Other, Vec::new());
+        let mut note = LaunchNote::default();
+        if self.measuring.is_some() {
+            self.gaps.put_aside();
+        }
         if let Some(mut resolution) = self.resolution(process.index(), call, items) {
             resolution.per_thread = per_thread;
             action = handler(&mut resolution).unwrap_or(Action::Other);
@@ -236,6 +250,7 @@ impl Resolver {
                 global_pointers::call(&mut resolution, &action);
                 accesses = resolution.accesses;
             }
+            note = resolution.launch;
         }
         // What a collective operation touches is known from itself.
         let internal = call.of_library && moves_data(&action);
@@ -253,6 +268,7 @@ impl Resolver {
             // The code counts other accesses.
             control.early = early;
         }
+        self.note_launch(call, &action, internal, &accesses, note, &items[before..]);
         items.push(TraceItem::Operation(Operation {
             g: OpSeq(call.g),
             exit: call.returned.map(|r| OpSeq(r.exit)),
@@ -271,8 +287,39 @@ impl Resolver {
         self.note_uses(&items[before..]);
     }
 
+    /// Where kernels are measured: notes a launch whose bytes are to come, with the gaps that these
+    /// may close. `declared` are the declarations in front of it.
+    fn note_launch(
+        &mut self,
+        call: &Call,
+        action: &Action,
+        internal: bool,
+        accesses: &[Access],
+        note: LaunchNote,
+        declared: &[TraceItem],
+    ) {
+        let Some(measuring) = &mut self.measuring else { return };
+        let mut gaps = self.gaps.take_aside();
+        measuring.declared(declared);
+        if let Action::Launch { kernel, control, .. } = action
+            && call.succeeded()
+            && !internal
+        {
+            let concluded = ConcludedLaunch {
+                accesses: accesses.to_vec(),
+                early: control.early,
+                unseen: note.unseen,
+            };
+            gaps = measuring.launched(call.g, *kernel, concluded, note.awaits_code, gaps);
+        }
+        self.gaps.add(gaps);
+    }
+
     /// Notes what is used of memory of unknown origin.
     fn note_uses(&mut self, items: &[TraceItem]) {
+        if let Some(measuring) = &mut self.measuring {
+            measuring.launches_of_graphs(items);
+        }
         for item in items {
             match item {
                 TraceItem::Operation(Operation { g, accesses, .. }) => {

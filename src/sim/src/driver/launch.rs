@@ -316,7 +316,8 @@ impl KernelRun {
                 list.extend(set.ranges().into_iter().map(|range| (range, mode, early)));
             }
         }
-        runtime::report_accesses(tag, &list);
+        let kernel = &self.of.program.kernel_info(self.of.kernel).name;
+        runtime::report_accesses(tag, kernel, &list);
     }
 }
 

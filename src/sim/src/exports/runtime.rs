@@ -1,9 +1,14 @@
-//! The link to streamsan's runtime, if it is loaded in the same process: two functions that it
-//! exports, looked up by name at first use.
+//! The link to streamsan's runtime, if it is loaded in the same process: functions that it exports,
+//! looked up by name at first use.
 
-use std::ffi::CStr;
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_char};
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use streamsan_wire::{
+    MEASURE_VARIABLE, MEASURED_KNOWS_EARLY, MeasuredRun, NotMeasured, Selection,
+};
 
 /// How bytes were accessed, as numbered between the two libraries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +34,8 @@ struct Access {
 
 type CurrentOp = unsafe extern "C" fn() -> u64;
 type OpAccesses = unsafe extern "C" fn(u64, *const Access, usize);
+type OpMeasured = unsafe extern "C" fn(u64, *const MeasuredRun, usize, u32);
+type OpNotMeasured = unsafe extern "C" fn(u64, u32, *const c_char);
 
 fn find(name: &CStr) -> Option<*mut libc::c_void> {
     // SAFETY: the name is terminated; RTLD_DEFAULT searches the libraries of the process.
@@ -56,10 +63,102 @@ fn withheld() -> bool {
     })
 }
 
+/// The kernels whose bytes are measured; `None` where nobody measures.
+fn selection() -> Option<&'static Selection> {
+    static SELECTION: OnceLock<Option<Selection>> = OnceLock::new();
+    let read = || {
+        let file = std::env::var_os(MEASURE_VARIABLE)?;
+        let text = std::fs::read_to_string(&file).map_err(|error| error.to_string());
+        match text.and_then(|text| Selection::parse(&text).map_err(|error| error.to_string())) {
+            Ok(selection) => Some(selection),
+            Err(error) => {
+                not_measured(0, NotMeasured::Other, &error);
+                Some(Selection::default())
+            }
+        }
+    };
+    SELECTION.get_or_init(read).as_ref()
+}
+
+/// Whether a kernel is selected. Its name is demangled once.
+fn is_selected(selection: &Selection, kernel: &str) -> bool {
+    static KNOWN: Mutex<Option<HashMap<String, bool>>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = known.get_or_insert_default();
+    if let Some(&selected) = known.get(kernel) {
+        return selected;
+    }
+    let readable = || {
+        let names = [streamsan_names::whole(kernel), streamsan_names::bare(kernel)];
+        names.into_iter().flatten().collect()
+    };
+    // The images are those that programs gave; the collector takes the name alone, too.
+    let selected = selection.selects(None, kernel, readable);
+    known.insert(kernel.to_owned(), selected);
+    selected
+}
+
+/// Whether a launch is left out, as where no log is free.
+fn is_left_out() -> bool {
+    static EACH: OnceLock<u64> = OnceLock::new();
+    static LAUNCHES: AtomicU64 = AtomicU64::new(0);
+    let each = EACH.get_or_init(|| {
+        let set = std::env::var("STREAMSAN_SIM_UNMEASURED").ok();
+        set.and_then(|value| value.parse().ok()).unwrap_or(0)
+    });
+    *each > 0 && (LAUNCHES.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(*each)
+}
+
+fn not_measured(op: u64, reason: NotMeasured, detail: &str) {
+    static FUNCTION: OnceLock<Option<OpNotMeasured>> = OnceLock::new();
+    let function = FUNCTION.get_or_init(|| {
+        // SAFETY: the function of this name has this type by agreement of the two libraries.
+        find(c"streamsan_not_measured")
+            .map(|found| unsafe { std::mem::transmute::<*mut libc::c_void, OpNotMeasured>(found) })
+    });
+    let (Some(function), Ok(detail)) = (function, CString::new(detail)) else { return };
+    // SAFETY: the text ends with NUL and lives until the function returns.
+    unsafe { function(op, reason as u32, detail.as_ptr()) };
+}
+
+/// Hands over what a finished kernel of the selection touched, also when there is nothing.
+fn report_measured(op: u64, list: &[(Range<u64>, Mode, bool)]) {
+    static FUNCTION: OnceLock<Option<OpMeasured>> = OnceLock::new();
+    if is_left_out() {
+        return not_measured(op, NotMeasured::NoRoom, "");
+    }
+    let function = FUNCTION.get_or_init(|| {
+        // SAFETY: the function of this name has this type by agreement of the two libraries.
+        find(c"streamsan_op_measured")
+            .map(|found| unsafe { std::mem::transmute::<*mut libc::c_void, OpMeasured>(found) })
+    });
+    let Some(function) = function else { return };
+    let run = |(range, mode, early): &(Range<u64>, Mode, bool)| MeasuredRun {
+        start: range.start,
+        width: range.end - range.start,
+        pitch: 0,
+        rows: 1,
+        mode: *mode as u32,
+        flags: if *early { MeasuredRun::EARLY } else { 0 },
+    };
+    let list: Vec<MeasuredRun> = list.iter().map(run).collect();
+    // SAFETY: pointer and count describe a live list, which the function only reads.
+    unsafe { function(op, list.as_ptr(), list.len(), MEASURED_KNOWS_EARLY) };
+}
+
 /// Hands over the exact bytes that a finished kernel touched, also when there are none.
-pub(crate) fn report_accesses(op: u64, list: &[(Range<u64>, Mode, bool)]) {
+pub(crate) fn report_accesses(op: u64, kernel: &str, list: &[(Range<u64>, Mode, bool)]) {
     static FUNCTION: OnceLock<Option<OpAccesses>> = OnceLock::new();
-    if op == 0 || withheld() {
+    if op == 0 {
+        return;
+    }
+    if let Some(selection) = selection() {
+        if is_selected(selection, kernel) {
+            report_measured(op, list);
+        }
+        return;
+    }
+    if withheld() {
         return;
     }
     let function = FUNCTION.get_or_init(|| {

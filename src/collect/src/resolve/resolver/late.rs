@@ -5,15 +5,36 @@ use super::Resolver;
 use crate::call::Call;
 use crate::kernel_code::{Answer, CodeId, Knowledge, Question};
 use crate::launch::{CodeKnown, Known};
+use crate::measured::ConcludedLaunch;
 use crate::resolve::gaps::Toucher;
-use crate::resolve::{exact, global_pointers, kernels, launches};
+use crate::resolve::tables::Ids;
+use crate::resolve::{exact, global_pointers, kernels, launches, measured};
 use std::sync::Arc;
 use std::time::Instant;
-use streamsan_model::{Access, Entity, GridControl, KernelGap, NodeAction, OpSeq, TraceItem};
-use streamsan_wire::{Access as Touched, Api, ParamKind, ProcessKey};
+use streamsan_model::{
+    Access, AllocationId, Entity, GridControl, KernelGap, NodeAction, OpSeq, ProcessId, TraceItem,
+};
+use streamsan_store::MeasuredCount;
+use streamsan_wire::{Access as Touched, Api, MeasuredRun, NotMeasured, ParamKind, ProcessKey};
 
 fn is_launch(api: Api) -> bool {
     api.signature().params.iter().any(|param| param.kind == ParamKind::Function)
+}
+
+/// The allocation that stands for all memory that no recorded call made, declared at its first use.
+fn elsewhere<'a>(
+    ids: &'a mut Ids,
+    process: ProcessId,
+    foreign: &'a mut Option<AllocationId>,
+    items: &'a mut Vec<TraceItem>,
+) -> impl FnMut() -> AllocationId + 'a {
+    move || {
+        *foreign.get_or_insert_with(|| {
+            let id = ids.allocation();
+            items.push(TraceItem::Entity(Entity::Allocation(exact::foreign(id, process))));
+            id
+        })
+    }
 }
 
 impl Resolver {
@@ -98,18 +119,40 @@ impl Resolver {
         let mut launch = launch.look();
         self.codes.release(&launch);
         let call = Call::at(launch.g, ProcessKey(launch.process as u32));
+        let measures = self.measuring.is_some();
         let mut resolution = self.resolution(launch.process, &call, items)?;
         resolution.targets = std::mem::take(&mut launch.targets);
+        if measures {
+            resolution.gaps.put_aside();
+        }
         resolution.written_until = launch.node.map(|_| u64::MAX);
         let is_known = matches!(resolution.codes.knowledge(launch.code), Knowledge::Known(_));
         let mut control = launches::again(&mut resolution, &launch);
         let accesses = std::mem::take(&mut resolution.accesses);
+        let unseen = resolution.launch.unseen;
         if is_known {
             global_pointers::unseen(&mut resolution, &accesses);
         }
         // What a launch has that does nothing of the kind need not be said.
         control = control.filter(|known| launch.programmatic || *known != GridControl::default());
+        let gaps = self.gaps.take_aside();
         let Some((graph, position)) = launch.node else {
+            if let Some(measuring) = &mut self.measuring {
+                let early = control.map_or(0, |control| control.early);
+                let concluded = ConcludedLaunch { accesses, early, unseen };
+                let (merged, gaps) = measuring.code_known(launch.g, &concluded, gaps);
+                self.gaps.add(gaps);
+                let (accesses, early) = match merged {
+                    Some(merged) => (Some(merged.accesses), merged.early),
+                    None => (is_known.then_some(concluded.accesses), early),
+                };
+                let accesses = accesses.filter(|_| !self.of_library.contains(&launch.g));
+                if let Some(control) = &mut control {
+                    control.early = early;
+                }
+                let changes = accesses.is_some() || control.is_some();
+                return changes.then_some(Known { g: OpSeq(launch.g), accesses, control });
+            }
             // What is known from elsewhere stays; so do the words of code that was not read.
             let counts = is_known && !self.codes.exact && !self.of_library.contains(&launch.g);
             let accesses = counts.then_some(accesses);
@@ -119,6 +162,7 @@ impl Resolver {
             let changes = accesses.is_some() || control.is_some();
             return changes.then_some(Known { g: OpSeq(launch.g), accesses, control });
         };
+        self.gaps.add(gaps);
         let tables = self.processes.get_mut(launch.process)?.as_mut()?;
         let (known, left) = tables.graphs.get_mut(&graph)?;
         let changed = Arc::make_mut(known);
@@ -138,6 +182,45 @@ impl Resolver {
         None
     }
 
+    /// The accesses of the launch at `g`, of which instrumented code saw `runs`, and how many of them,
+    /// the first ones, may come before its kernel's wait. `None` where that launch is not awaited.
+    pub(crate) fn measured_accesses(
+        &mut self,
+        process: ProcessKey,
+        g: u64,
+        (runs, flags): (&[MeasuredRun], u32),
+        items: &mut Vec<TraceItem>,
+    ) -> Option<(Vec<Access>, u32)> {
+        let measuring = self.measuring.as_mut().filter(|measuring| measuring.is_awaited(g))?;
+        let tables = self.processes.get_mut(process.0 as usize)?.as_mut()?;
+        let elsewhere = elsewhere(&mut self.ids, tables.id, &mut tables.foreign, items);
+        let measured = measured::launch(&tables.memory, g, runs, flags, elsewhere);
+        let (merged, gaps) = measuring.measured(g, measured)?;
+        self.gaps.add(gaps);
+        self.gaps.touched(Toucher::Operation(OpSeq(g)), &merged.accesses);
+        Some((merged.accesses, merged.early))
+    }
+
+    /// A launch is not measured, or with `g` 0 nothing of a process.
+    pub(crate) fn not_measured(
+        &mut self,
+        process: ProcessKey,
+        g: u64,
+        reason: NotMeasured,
+        detail: &[u8],
+    ) {
+        if let Some(measuring) = &mut self.measuring {
+            measuring.not_measured(process, g, reason, detail);
+        }
+    }
+
+    /// No more bytes come. Answers what was measured.
+    pub(crate) fn end_measuring(&mut self) -> Vec<MeasuredCount> {
+        let Some(measuring) = &mut self.measuring else { return Vec::new() };
+        self.gaps.add(measuring.end());
+        measuring.coverage()
+    }
+
     /// The accesses of the kernel launched by the call at `g`, and how many of them, the first
     /// ones, came before its wait. The launch was resolved before.
     pub(crate) fn exact_accesses(
@@ -153,15 +236,8 @@ impl Resolver {
         let Some(Some(tables)) = self.processes.get_mut(process.0 as usize) else {
             return (Vec::new(), 0);
         };
-        let ids = &mut self.ids;
-        let (process, foreign, memory) = (tables.id, &mut tables.foreign, &tables.memory);
-        let mut elsewhere = || {
-            *foreign.get_or_insert_with(|| {
-                let id = ids.allocation();
-                items.push(TraceItem::Entity(Entity::Allocation(exact::foreign(id, process))));
-                id
-            })
-        };
+        let memory = &tables.memory;
+        let mut elsewhere = elsewhere(&mut self.ids, tables.id, &mut tables.foreign, items);
         let (before, behind): (Vec<Touched>, Vec<Touched>) =
             touched.iter().partition(|touched| touched.early);
         let mut accesses = exact::accesses(memory, g, &before, &mut elsewhere);
