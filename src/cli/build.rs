@@ -1,6 +1,6 @@
 //! Builds the libraries that the command carries: the runtime that is injected into programs, the
-//! libraries beside it that watch host threads and host accesses, the stub that instrumented programs link, and the
-//! simulated driver.
+//! libraries beside it that watch host threads and host accesses, the one that measures what kernels
+//! touch, the stub that instrumented programs link, and the simulated driver.
 //!
 //! They export other libraries' names, so none can be linked into the command: a nested build,
 //! with a target directory of its own, makes the files that `src/launch/libraries.rs` embeds.
@@ -11,22 +11,23 @@ use std::process::Command;
 
 /// The libraries' packages and everything of this workspace that goes into them: a room less here
 /// is an old library in the command, a room more a needless build (docs/architecture.md).
-const ROOMS: [&str; 10] = [
+const ROOMS: [&str; 11] = [
     "src/runtime",
     "src/host-threads",
     "src/host-accesses",
     "src/interpose",
+    "src/measure",
     "src/tsan-stub",
     "src/sim",
     "src/interp",
     "src/ptx",
-    "src/wire",
     "src/names",
+    "src/wire",
     "src/directories",
 ];
 
 /// What of a room goes into its library; its tests do not.
-const PARTS: [&str; 3] = ["src", "Cargo.toml", "build.rs"];
+const PARTS: [&str; 4] = ["src", "device", "Cargo.toml", "build.rs"];
 
 fn main() {
     let root = workspace_root();
@@ -46,6 +47,7 @@ fn main() {
         ("RUNTIME", "libstreamsan_runtime.so"),
         ("HOST_THREADS", "libstreamsan_host_threads.so"),
         ("HOST_ACCESSES", "libstreamsan_host_accesses.so"),
+        ("MEASURE", "libstreamsan_measure.so"),
         ("TSAN", "libstreamsan_tsan.so"),
         ("SIM", "libstreamsan_sim.so"),
     ] {
@@ -71,7 +73,7 @@ fn build(root: &Path, target_dir: &Path) {
         .args(["build", "--release", "--locked", "--lib"])
         .args(["--package", "streamsan-runtime", "--package", "streamsan-sim"])
         .args(["--package", "streamsan-host-threads", "--package", "streamsan-host-accesses"])
-        .args(["--package", "streamsan-tsan-stub"])
+        .args(["--package", "streamsan-measure", "--package", "streamsan-tsan-stub"])
         .arg("--target-dir")
         .arg(target_dir);
     // Flags and wrappers of the outer build (coverage, clippy, sanitizers) must not reach code that

@@ -65,9 +65,8 @@ pub(crate) struct Merged {
 
 impl MeasuredLaunch {
     fn merged(&self, concluded: &ConcludedLaunch) -> Merged {
-        let (before, behind) = concluded.accesses.split_at(
-            (concluded.early as usize).min(concluded.accesses.len()),
-        );
+        let (before, behind) =
+            concluded.accesses.split_at((concluded.early as usize).min(concluded.accesses.len()));
         let (own_before, own_behind) =
             self.accesses.split_at((self.early as usize).min(self.accesses.len()));
         let stays = self.in_part || concluded.unseen;
@@ -437,7 +436,8 @@ mod tests {
     /// The bytes come before the code of the kernel is read, behind it, or without it.
     #[test]
     fn late_code_and_bytes_come_in_any_order() {
-        let by_words = ConcludedLaunch { accesses: vec![access(0, Basis::Assumed)], ..concluded(0) };
+        let by_words =
+            ConcludedLaunch { accesses: vec![access(0, Basis::Assumed)], ..concluded(0) };
         let gap = Gap::pointers_in_memory("fill");
         let mut first = measuring();
         first.launched(7, KERNEL, by_words.clone(), true, Vec::new());

@@ -167,7 +167,11 @@ impl Recorder {
 
     /// The same of a launch, the first `early` of whose accesses come before its kernel's wait; `None`
     /// where that was said before.
-    pub fn replace_exact_accesses(&mut self, g: OpSeq, (accesses, early): (&[Access], Option<u32>)) {
+    pub fn replace_exact_accesses(
+        &mut self,
+        g: OpSeq,
+        (accesses, early): (&[Access], Option<u32>),
+    ) {
         self.replace_accesses(g, accesses);
         if let Some(early) = early {
             self.write(|writer| writer.replace_early(g, early));

@@ -238,14 +238,25 @@ fn deliver_part(driver: &Driver, launches: &[Measured]) {
     match taken {
         Ok(taken) => {
             let mut taken = taken.into_iter();
+            // A call may launch one kernel in several parts.
+            let mut last: Option<(u64, Taken)> = None;
             for launch in launches {
                 let mut own: Vec<_> = taken.by_ref().take(launch.count as usize).collect();
-                match launch.count {
-                    1 => tell(launch.op, 0, &mut own[0]),
-                    _ => tell_nodes(launch, own),
-                }
                 context.give(launch.first, launch.count);
+                if launch.count > 1 {
+                    tell_nodes(launch, own);
+                    continue;
+                }
+                let own = own.swap_remove(0);
+                last = match last {
+                    Some((op, part)) if op == launch.op => Some((op, part.and(own))),
+                    before => {
+                        before.into_iter().for_each(|(op, mut whole)| tell(op, 0, &mut whole));
+                        Some((launch.op, own))
+                    }
+                };
             }
+            last.into_iter().for_each(|(op, mut whole)| tell(op, 0, &mut whole));
         }
         Err(why) => {
             context.is_lost.store(true, Ordering::Release);
@@ -300,6 +311,15 @@ pub(crate) struct Taken {
     /// A load through a tensor map could not be resolved or found no room, or the library does not
     /// tell the exact bytes.
     is_in_part: bool,
+}
+
+impl Taken {
+    fn and(mut self, mut other: Self) -> Self {
+        self.bytes.iter_mut().zip(&mut other.bytes).for_each(|(all, more)| all.append(more));
+        self.lost = self.lost.saturating_add(other.lost);
+        self.is_in_part |= other.is_in_part;
+        self
+    }
 }
 
 /// Takes the marks of launches that have ended out of the table, in the order of their numbers.

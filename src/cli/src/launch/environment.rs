@@ -117,6 +117,7 @@ mod tests {
             runtime: "/c/runtime.so".into(),
             host_threads: "/c/threads.so".into(),
             host_accesses: "/c/accesses.so".into(),
+            measure: "/c/measure.so".into(),
             tsan_stub: "/c/tsan.so".into(),
             sim_directory: "/c/sim".into(),
             are_kept: true,

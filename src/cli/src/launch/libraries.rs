@@ -39,6 +39,13 @@ const HOST_ACCESSES: Embedded = Embedded {
     bytes: include_bytes!(env!("STREAMSAN_HOST_ACCESSES_FILE")),
 };
 
+/// Loaded by the driver where kernels are measured.
+const MEASURE: Embedded = Embedded {
+    directory: concat!("measure-", env!("STREAMSAN_MEASURE_HASH")),
+    names: &["libstreamsan_measure.so"],
+    bytes: include_bytes!(env!("STREAMSAN_MEASURE_FILE")),
+};
+
 /// Programs that are linked with it name this path: it must not change with each version.
 const TSAN: Embedded = Embedded {
     directory: "tsan",
@@ -62,6 +69,8 @@ pub(crate) struct Libraries {
     pub(crate) host_threads: PathBuf,
     /// What stands before the C library where fences need it.
     pub(crate) host_accesses: PathBuf,
+    /// What measures the bytes of kernels.
+    pub(crate) measure: PathBuf,
     /// What instrumented programs are linked with.
     pub(crate) tsan_stub: PathBuf,
     /// Directory that holds the simulated driver as `libcuda.so` and `libcuda.so.1`.
@@ -93,6 +102,7 @@ fn unpack_into(directory: &Directory) -> Result<Libraries, Refused> {
         runtime: place(directory, &RUNTIME)?.join(RUNTIME.names[0]),
         host_threads: place(directory, &HOST_THREADS)?.join(HOST_THREADS.names[0]),
         host_accesses: place(directory, &HOST_ACCESSES)?.join(HOST_ACCESSES.names[0]),
+        measure: place(directory, &MEASURE)?.join(MEASURE.names[0]),
         tsan_stub: place(directory, &TSAN)?.join(TSAN.names[0]),
         sim_directory: place(directory, &SIM)?,
         are_kept: true,

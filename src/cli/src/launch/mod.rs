@@ -6,6 +6,7 @@ mod inspect;
 mod libraries;
 mod listing;
 mod own_directory;
+mod patches;
 mod preparation;
 mod program;
 mod torch;

@@ -82,7 +82,8 @@ fn identity(tool: &Tool) -> u64 {
         [file.size(), file.mtime().cast_unsigned(), file.mtime_nsec().cast_unsigned()]
     });
     let path = tool.path.as_os_str().as_encoded_bytes();
-    let bytes = PTX.bytes().chain(path.iter().copied()).chain(numbers.map(u64::to_le_bytes).concat());
+    let bytes =
+        PTX.bytes().chain(path.iter().copied()).chain(numbers.map(u64::to_le_bytes).concat());
     // FNV-1a, as the embedded libraries are named.
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
@@ -93,7 +94,8 @@ fn assemble(directory: &Directory, tool: &Tool) -> Result<(), Failed> {
     let path = directory.path();
     let file = |architecture: u32| path.join(format!("sm_{architecture}.cubin"));
     // The text is written last.
-    let is_done = directory.read(PTX_NAME, PTX.len() as u64).is_ok_and(|text| text == PTX.as_bytes());
+    let is_done =
+        directory.read(PTX_NAME, PTX.len() as u64).is_ok_and(|text| text == PTX.as_bytes());
     if is_done && ARCHITECTURES.iter().any(|architecture| file(*architecture).is_file()) {
         return Ok(());
     }
@@ -205,6 +207,9 @@ mod tests {
         assert_eq!(made(&directory), [""; 0]);
         let gone = Tool { path: root.path().join("gone"), origin: Origin::SearchPath };
         let failed = assemble(&directory, &gone).expect_err("nothing to run");
-        assert!(matches!(&failed, Failed::Assembler(said) if said.contains("os error 2")), "{failed:?}");
+        assert!(
+            matches!(&failed, Failed::Assembler(said) if said.contains("os error 2")),
+            "{failed:?}"
+        );
     }
 }

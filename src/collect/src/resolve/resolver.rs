@@ -21,8 +21,8 @@ use crate::merge::FirstLaunch;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use streamsan_model::{
-    Access, Action, Entity, HostTime, OpSeq, Operation, Process, ProcessId, Status, Thread, ThreadId,
-    TraceItem,
+    Access, Action, Entity, HostTime, OpSeq, Operation, Process, ProcessId, Status, Thread,
+    ThreadId, TraceItem,
 };
 use streamsan_wire::{Access as Touched, Api, HostCall, ProcessKey, ThreadKey};
 

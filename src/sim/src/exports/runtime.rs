@@ -6,9 +6,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use streamsan_wire::{
-    MEASURE_VARIABLE, MEASURED_KNOWS_EARLY, MeasuredRun, NotMeasured, Selection,
-};
+use streamsan_wire::{MEASURE_VARIABLE, MEASURED_KNOWS_EARLY, MeasuredRun, NotMeasured, Selection};
 
 /// How bytes were accessed, as numbered between the two libraries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
