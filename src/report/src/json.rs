@@ -1,5 +1,7 @@
 //! The JSON form, schema 1. Additions keep the schema's number; anything else raises it.
 
+mod measured;
+
 use crate::{Disposition, Group, LintGroup, Report, SourcePlace};
 use serde::Serialize;
 use streamsan_model::{
@@ -20,6 +22,9 @@ struct Document<'a> {
     findings: Vec<Finding<'a>>,
     lints: Vec<Lint<'a>>,
     unused: Vec<String>,
+    /// In the report of a run that was settled only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settled: Option<measured::Settling>,
     /// The traces of a report over several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     traces: Vec<Trace<'a>>,
@@ -151,6 +156,9 @@ struct Coverage<'a> {
     unread_kernels: Option<UnreadKernels<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     host_accesses: Option<HostAccesses<'a>>,
+    /// Absent where no kernel was to be measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured: Option<measured::Measured<'a>>,
 }
 
 /// How far the host's own loads and stores were watched.
@@ -304,10 +312,12 @@ pub(crate) fn render(report: &Report<'_>) -> String {
                 .as_ref()
                 .map(|unread| UnreadKernels { kernels: unread.kernels, package: &unread.package }),
             host_accesses: coverage.host_accesses.as_ref().map(host_accesses),
+            measured: coverage.measured.as_ref().map(measured::measured),
         }),
         findings: report.groups.iter().map(|group| finding(report, group)).collect(),
         lints: report.lints.iter().map(|group| lint(report, group)).collect(),
         unused: report.unused().iter().map(crate::Unused::description).collect(),
+        settled: report.settled.as_ref().map(measured::settled),
         traces: report.parts.iter().map(trace).collect(),
     };
     let text = serde_json::to_string_pretty(&document);

@@ -23,6 +23,7 @@ mod lints;
 mod names;
 mod pages;
 mod report;
+mod settled;
 mod several;
 mod spread;
 mod stacks;
@@ -30,7 +31,7 @@ mod story;
 mod text;
 mod upstream;
 
-pub use coverage::{Coverage, UnreadKernels};
+pub use coverage::{Coverage, Measured, MeasuredKernel, UnreadKernels};
 pub use effect::Effect;
 pub use formats::{Neighbourhood, PerfettoWriter};
 pub use gate::{
@@ -41,6 +42,7 @@ pub use lints::LintGroup;
 pub use names::reason_in_words;
 pub use pages::Page;
 pub use report::{Input, Report};
+pub use settled::{Open, Settled};
 pub use several::InTrace;
 pub use stacks::SourcePlace;
 pub use story::Story;

@@ -1,8 +1,8 @@
 //! The report: the common source of every form of output.
 
 use crate::{
-    Coverage, Effect, Folded, Group, KnownUpstream, LintGroup, TextOptions, Unused, formats, json,
-    text,
+    Coverage, Effect, Folded, Group, KnownUpstream, LintGroup, Settled, TextOptions, Unused,
+    formats, json, text,
 };
 use std::collections::BTreeMap;
 use streamsan_model::{
@@ -57,6 +57,8 @@ pub struct Report<'a> {
     pub(crate) parts: Vec<Report<'a>>,
     /// The directory that paths of source files are shown relative to.
     pub(crate) directory: Option<String>,
+    /// What the second of two runs made of what the first one left open.
+    pub(crate) settled: Option<Settled>,
 }
 
 /// The verdict over what fails, what was not seen, and the driver calls that were (`None`: not
@@ -118,6 +120,7 @@ impl<'a> Report<'a> {
             operations,
             parts: Vec::new(),
             directory: None,
+            settled: None,
         }
     }
 

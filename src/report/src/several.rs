@@ -10,7 +10,7 @@
 
 use crate::names::{number, plural, reason_in_words};
 use crate::report::decide_verdict;
-use crate::{Coverage, Folded, Group, Input, LintGroup, Report, Unused};
+use crate::{Coverage, Folded, Group, Input, LintGroup, Measured, Report, Unused};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -159,6 +159,7 @@ impl<'a> Report<'a> {
             effects: BTreeMap::new(),
             operations: BTreeMap::new(),
             directory: first.directory.clone(),
+            settled: None,
             parts,
         })
     }
@@ -204,7 +205,30 @@ impl<'a> Report<'a> {
 
     /// The reasons of incomplete runs; with several traces, each with the traces that it holds for.
     pub(crate) fn told_reasons(&self) -> impl Iterator<Item = (&IncompleteReason, String)> {
-        self.reasons_by(reason_in_words)
+        self.reasons_by(reason_in_words).map(|(reason, mut text)| {
+            if let Some(launches) = self.not_measured_of(reason) {
+                text += &format!(": {launches}");
+            }
+            (reason, text)
+        })
+    }
+
+    /// `3 of 4,000 launches not measured`, where the kernel of a reason was to be measured.
+    fn not_measured_of(&self, reason: &IncompleteReason) -> Option<String> {
+        let (IncompleteReason::UnknownKernelParameters { kernel, .. }
+        | IncompleteReason::PointersInMemory { kernel, .. }) = reason
+        else {
+            return None;
+        };
+        let measured = self.input.coverage.as_ref()?.measured.as_ref()?;
+        let known = measured.kernels.iter().find(|known| known.name == *kernel)?;
+        let (of, not) = (known.launches(), known.not_measured);
+        let mut text =
+            format!("{} of {} not measured", number(not), plural(of, "launch", "launches"));
+        if known.in_part > 0 {
+            text += &format!(", {} in part", number(known.in_part));
+        }
+        Some(text)
     }
 
     /// Like `told_reasons`, with other words for the reasons.
@@ -278,6 +302,7 @@ fn coverage(parts: &[Report<'_>]) -> Option<Coverage> {
             .iter()
             .filter_map(|coverage| coverage.host_accesses.clone())
             .reduce(HostAccesses::joined),
+        measured: Measured::over(seen.iter().filter_map(|coverage| coverage.measured.as_ref())),
     })
 }
 

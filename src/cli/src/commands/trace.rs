@@ -17,8 +17,10 @@ use streamsan_model::{
     Edge, Entities, Entity, Finding, Frame, FramePlace, IncompleteReason, KernelGap, Lint, OpSeq,
     Operation, Threshold, TraceItem, doubt_after_losses,
 };
-use streamsan_report::{Coverage, Folded, Input, KnownUpstream, Report, UnreadKernels};
-use streamsan_store::{Reader, Treatment};
+use streamsan_report::{
+    Coverage, Folded, Input, KnownUpstream, Measured, MeasuredKernel, Report, UnreadKernels,
+};
+use streamsan_store::{MeasuredCount, MeasuredKind, Reader, Treatment};
 use streamsan_symbols::Symbolizer;
 use streamsan_text::TextTrace;
 
@@ -368,7 +370,34 @@ pub(super) fn summary(coverage: &streamsan_store::Coverage) -> Coverage {
         not_understood: all.into_iter().collect(),
         unread: unread_kernels(coverage),
         host_accesses: coverage.host_accesses.clone(),
+        measured: measured(&coverage.measured),
     }
+}
+
+/// What was measured; `None` where nothing was to be.
+fn measured(counts: &[MeasuredCount]) -> Option<Measured> {
+    let mut kernels: BTreeMap<&str, MeasuredKernel> = BTreeMap::new();
+    let (mut reasons, mut off) = (Vec::new(), Vec::new());
+    for MeasuredCount { kind, name, count } in counts {
+        match kind {
+            MeasuredKind::Whole => kernel(&mut kernels, name).whole += count,
+            MeasuredKind::InPart => kernel(&mut kernels, name).in_part += count,
+            MeasuredKind::Not => kernel(&mut kernels, name).not_measured += count,
+            MeasuredKind::FollowsPointers => kernel(&mut kernels, name).follows_pointers += count,
+            MeasuredKind::WhyNot => reasons.push((name.clone(), *count)),
+            MeasuredKind::Off => off.push((name.clone(), *count)),
+        }
+    }
+    let measured = Measured { kernels: kernels.into_values().collect(), reasons, off };
+    (!counts.is_empty()).then_some(measured)
+}
+
+fn kernel<'a, 'b>(
+    kernels: &'b mut BTreeMap<&'a str, MeasuredKernel>,
+    name: &'a String,
+) -> &'b mut MeasuredKernel {
+    let new = || MeasuredKernel { name: name.clone(), ..MeasuredKernel::default() };
+    kernels.entry(name).or_insert_with(new)
 }
 
 /// The kernels that a disassembler would make known.

@@ -230,7 +230,8 @@ fn by_code(
     match resolution.codes.knowledge(code).clone() {
         Knowledge::Known(access) if access.params_size as usize <= bytes.len() => {
             let name = &kernel.name;
-            resolution.launch.unseen = is_unseen(&access) || specials.iter().any(|s| s.offset.is_none());
+            resolution.launch.unseen =
+                is_unseen(&access) || specials.iter().any(|s| s.offset.is_none());
             let KernelAccess { waits, trigger, waits_on_primary, .. } = *access;
             let found =
                 code_accesses::touch(resolution, code, &access, name, geometry, bytes, specials);

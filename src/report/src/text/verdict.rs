@@ -37,6 +37,14 @@ pub(super) fn render(report: &Report<'_>, style: Style, text: &mut String) {
     if let Some(host) = report.host_accesses_in_words() {
         let _ = writeln!(text, "{host}");
     }
+    if let Some(measured) = report.input.coverage.as_ref().and_then(|c| c.measured.as_ref()) {
+        for line in measured.in_words() {
+            let _ = writeln!(text, "measured: {line}");
+        }
+    }
+    if let Some(settled) = &report.settled {
+        let _ = writeln!(text, "settled: {}", settled.in_words());
+    }
     if let Some(trace) = &report.input.trace {
         let _ = writeln!(text, "trace: {}", printable(trace));
     }

@@ -77,7 +77,17 @@ fn everything_unseen() -> (Vec<IncompleteReason>, Option<Coverage>) {
     let not_understood = vec![("cuGraphLaunch".to_owned(), 12), ("cuMemMap".to_owned(), 1)];
     let unread = Some(UnreadKernels { kernels: 7, package: "nvidia-cuda-nvdisasm".to_owned() });
     let host_accesses = Some(HostAccesses::off());
-    (reasons, Some(Coverage { calls: 1, dropped: 12, not_understood, unread, host_accesses }))
+    (
+        reasons,
+        Some(Coverage {
+            calls: 1,
+            dropped: 12,
+            not_understood,
+            unread,
+            host_accesses,
+            measured: None,
+        }),
+    )
 }
 
 #[test]
