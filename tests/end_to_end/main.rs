@@ -27,6 +27,7 @@ mod random_traces;
 mod replay;
 mod runners;
 mod sanitizers;
+mod settle;
 mod signals;
 mod stacks;
 mod surroundings;
@@ -47,6 +48,7 @@ fn main() {
     host_side::add(&mut trials);
     system_scope::add(&mut trials);
     kernel_code::add(&mut trials);
+    settle::add(&mut trials);
     signals::add(&mut trials);
     live::add(&mut trials);
     stacks::add(&mut trials);

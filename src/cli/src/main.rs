@@ -31,11 +31,12 @@ fn main() -> std::process::ExitCode {
 }
 
 fn dispatch(command: Command) -> ExitCode {
-    if matches!(command, Command::Run(_) | Command::Demo(_)) {
+    if matches!(command, Command::Run(_) | Command::Settle(_) | Command::Demo(_)) {
         log::start();
     }
     let outcome = match command {
         Command::Run(options) => commands::run(&options),
+        Command::Settle(options) => commands::settle(&options),
         Command::Check(options) => commands::check(&options),
         Command::Explain(options) => commands::explain(&options),
         Command::Advise(options) => commands::advise(&options),

@@ -18,6 +18,13 @@ const PACKAGES: [&str; 4] = [
     "lib/python3/dist-packages",
 ];
 
+/// NVIDIA's public Compute Sanitizer API.
+const SANITIZER: &str = "libsanitizer-public.so";
+/// Where it lies in a toolkit, and in a directory of Python packages (CUDA 13, CUDA 12).
+const SANITIZER_IN_TOOLKIT: [&str; 2] = ["compute-sanitizer", "extras/Sanitizer"];
+const SANITIZER_IN_WHEEL: [&str; 3] =
+    ["nvidia/*/compute-sanitizer", "nvidia/*/lib", "nvidia/sanitizer_api"];
+
 /// A program of the CUDA Toolkit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
@@ -57,6 +64,16 @@ impl Origin {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{variable} names {}, which is no executable file", path.display())]
 pub struct NotExecutable {
+    /// The variable.
+    pub variable: String,
+    /// Its value.
+    pub path: PathBuf,
+}
+
+/// A variable names something that is not the library. Falling back would hide the mistake.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{variable} names {}, which is neither {SANITIZER} nor a directory with it", path.display())]
+pub struct NoLibrary {
     /// The variable.
     pub variable: String,
     /// Its value.
@@ -132,6 +149,30 @@ impl Places {
         let in_wheels = in_wheels.map(|folder| (folder.join(name), Origin::Python));
         let mut all = in_path.into_iter().chain(in_toolkits).chain(in_wheels);
         let found = all.find(|(path, _)| is_executable(path));
+        Ok(found.map(|(path, origin)| Tool { path, origin }))
+    }
+
+    /// The first place that has NVIDIA's Compute Sanitizer library. `variable` may name its file, or a
+    /// directory with it.
+    ///
+    /// # Errors
+    /// When the variable names neither.
+    pub fn find_sanitizer(&self, variable: &str) -> Result<Option<Tool>, NoLibrary> {
+        if let Some(path) = self.variable(variable).map(PathBuf::from) {
+            let file = if path.is_dir() { path.join(SANITIZER) } else { path.clone() };
+            return match file.is_file() {
+                true => Ok(Some(Tool { path: file, origin: Origin::Variable })),
+                false => Err(NoLibrary { variable: variable.to_owned(), path }),
+            };
+        }
+        let in_toolkits = self.toolkits.iter().flat_map(|root| below(root, &SANITIZER_IN_TOOLKIT));
+        let in_toolkits = in_toolkits.map(|folder| (folder.join(SANITIZER), Origin::Toolkit));
+        let packages = self.prefixes.iter().flat_map(|prefix| below(prefix, &PACKAGES));
+        let packages = self.packages.iter().cloned().chain(packages);
+        let in_wheels = packages.flat_map(|packages| below(&packages, &SANITIZER_IN_WHEEL));
+        let in_wheels = in_wheels.map(|folder| (folder.join(SANITIZER), Origin::Python));
+        // Wheels bring newer versions, which see more.
+        let found = in_wheels.chain(in_toolkits).find(|(path, _)| path.is_file());
         Ok(found.map(|(path, origin)| Tool { path, origin }))
     }
 

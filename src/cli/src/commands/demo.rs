@@ -45,6 +45,8 @@ pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode, Error> {
         strict_host_threads: false,
         host_accesses: HostAccesses::Off,
         torch_allocator: None,
+        measure: Vec::new(),
+        settle: None,
         stacks: Stacks::default(),
         max_trace: None,
         report: Vec::new(),

@@ -91,6 +91,7 @@ pub(crate) fn doctor(options: &DoctorOptions) -> Result<ExitCode, Error> {
         }
     }
     diagnoses.push(machine::disassembler(program.as_deref()));
+    diagnoses.push(machine::sanitizer(program.as_deref()));
     diagnoses.extend(machine::memory());
     diagnoses.extend(machine::preloads());
     if let Some(program) = &program {

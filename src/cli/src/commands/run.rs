@@ -1,19 +1,22 @@
 //! `streamsan run`: launches, records, concludes.
 
 use super::analysis::{host_model, host_model_meta};
-use super::check::{open, summary};
-use super::gate::{fails_by_unused, known_upstream, read_gate, update_baseline};
-use super::output::{Stderr, color, say, warn};
+use super::check::summary;
+use super::conclude::{Judged, deliver, tell};
+use super::gate::{known_upstream, read_gate};
+use super::measure::selection;
+use super::output::{say, warn};
 use super::progress::StandardError;
+use super::recorded::remembered;
+use super::settle::settle_after;
 use super::trace::{Trace, directory};
-use super::write_report::{write_findings, write_report};
 use crate::error::Error;
 use crate::launch::{
-    Child, Environment, Libraries, Signals, Watched, become_program, choose_directory, find,
-    inspect, is_listing, try_room, try_threads, unpack,
+    Child, Environment, Libraries, RecordedEnvironment, Signals, Watched, become_program,
+    choose_directory, find, inspect, is_listing, measuring_library, try_room, try_threads, unpack,
 };
 use crate::live::{LiveViewer, Printed};
-use crate::options::{ReportFile, ReportFormat, RunOptions, expand};
+use crate::options::{RunOptions, expand};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -26,10 +29,10 @@ use streamsan_directories::Directory;
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::reader::Reader as KernelReader;
 use streamsan_kernels::toolkit::Places;
-use streamsan_model::{ExitCode, ProgramOutcome, Verdict, run_exit_code};
-use streamsan_report::{Gate, Input, Report, TextOptions};
+use streamsan_model::{ExitCode, ProgramOutcome, Verdict};
+use streamsan_report::{Gate, Input, Report};
 use streamsan_store::{Meta, Reader};
-use streamsan_wire::{RingOptions, RunDirectory};
+use streamsan_wire::{MEASURE_FILE, RingOptions, RunDirectory, Selection};
 
 /// Between two looks at quiet rings.
 const SHORTEST_NAP: Duration = Duration::from_micros(200);
@@ -78,8 +81,54 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Error> {
     check_output(options)?;
     let gate = read_gate(&options.gate).map_err(Error::of_run)?;
     try_threads(options.view)?;
-    let finished = start(options, &file, &libraries)?;
-    Ok(finished.end(options, &gate))
+    let selection = selection(options).map_err(Error::of_run)?;
+    let measured = selection.map(|selection| Measured::of(selection, options, &file));
+    let again = Again { libraries: &libraries, file: &file, replayed: None };
+    let finished = again.start(options, measured)?;
+    match options.settle {
+        Some(settle) => settle_after(finished, settle, options, &again, &gate),
+        None => Ok(finished.end(options, &gate)),
+    }
+}
+
+/// The kernels that a run measures.
+pub(super) struct Measured {
+    selection: Selection,
+    /// What the program finds in its environment beside the selection; `None` where nothing can be
+    /// measured, and the run counts that.
+    library: Option<Vec<(&'static str, OsString)>>,
+}
+
+impl Measured {
+    /// Where nothing can be measured, the user is told.
+    fn of(selection: Selection, options: &RunOptions, file: &Path) -> Self {
+        let library = measuring_library(options.sim.as_ref(), Some(file), None);
+        let library = library.map_err(|absent| warn(&absent)).ok();
+        Self { selection, library }
+    }
+
+    pub(super) fn with(selection: Selection, library: Vec<(&'static str, OsString)>) -> Self {
+        Self { selection, library: Some(library) }
+    }
+}
+
+/// What it takes to start a program, also a second time.
+pub(super) struct Again<'a> {
+    pub(super) libraries: &'a Libraries,
+    pub(super) file: &'a Path,
+    /// The variables of another run.
+    pub(super) replayed: Option<RecordedEnvironment>,
+}
+
+impl Again<'_> {
+    /// Starts the program and records it to its end.
+    pub(super) fn start(
+        &self,
+        options: &RunOptions,
+        measured: Option<Measured>,
+    ) -> Result<FinishedRun, Error> {
+        start(options, self, measured)
+    }
 }
 
 /// The viewer needs a terminal.
@@ -95,7 +144,7 @@ fn check_view(options: &RunOptions) -> Result<(), Error> {
     Ok(())
 }
 
-fn libraries() -> Result<Libraries, Error> {
+pub(super) fn libraries() -> Result<Libraries, Error> {
     unpack().map_err(Error::run(
         "cannot unpack the runtime that is loaded into programs; point XDG_CACHE_HOME to a \
          directory that you can write to",
@@ -125,16 +174,21 @@ fn make_room(file: &Path) -> io::Result<()> {
 }
 
 /// A run whose program has been started.
-struct FinishedRun {
-    trace: PathBuf,
-    recording: Recording,
-    outcome: ProgramOutcome,
+pub(super) struct FinishedRun {
+    pub(super) trace: PathBuf,
+    pub(super) recording: Recording,
+    pub(super) outcome: ProgramOutcome,
     child: Child,
     signals: Signals,
     viewer: Option<LiveViewer>,
 }
 
-fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<FinishedRun, Error> {
+fn start(
+    options: &RunOptions,
+    again: &Again<'_>,
+    measured: Option<Measured>,
+) -> Result<FinishedRun, Error> {
+    let Again { libraries, file, replayed } = again;
     let rings = RingOptions {
         stacks: options.stacks.mode(),
         fences: options.host_accesses.are_fenced(),
@@ -152,6 +206,12 @@ fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<Fin
     if let Some(allocator) = options.torch_allocator {
         environment.set_torch_allocator(allocator).map_err(Error::RunUsage)?;
     }
+    if let Some(replayed) = replayed {
+        environment.replay(replayed);
+    }
+    let measures = measured.is_some();
+    let selection =
+        measured.map(|measured| measure(measured, &run, &mut environment)).transpose()?;
     let mut signals = Signals::install()?;
     let printed = options.view.then(Printed::open).transpose();
     let printed = printed.map_err(Error::run("cannot make a terminal for the program's output"))?;
@@ -162,7 +222,8 @@ fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<Fin
     let trace = PathBuf::from(expand(&options.output, child.pid()).map_err(Error::RunUsage)?);
     let collector_options = CollectorOptions {
         trace: trace.clone(),
-        exact_accesses: options.sim.is_some() && !sim_withholds_accesses(),
+        exact_accesses: options.sim.is_some() && !measures && !sim_withholds_accesses(),
+        measure: selection,
         limit: options.max_trace.map(|size| size.0),
         host_model: host_model(options.strict_host_threads),
         meta: meta(options),
@@ -193,6 +254,22 @@ fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<Fin
     }
     let recording = collector.finish(&mut || signals.handle(&child));
     Ok(FinishedRun { trace, recording, outcome, child, signals, viewer })
+}
+
+/// Writes the selection where the processes of the run find it.
+fn measure(
+    measured: Measured,
+    run: &RunDirectory,
+    environment: &mut Environment,
+) -> Result<Selection, Error> {
+    let Measured { selection, library } = measured;
+    if let Some(library) = library {
+        let file = run.path().join(MEASURE_FILE);
+        fs::write(&file, selection.to_string())
+            .map_err(Error::run(format!("cannot write {}", file.display())))?;
+        environment.measure(&file, library);
+    }
+    Ok(selection)
 }
 
 /// Whether the simulated driver keeps to itself what kernels touch, as a GPU does.
@@ -278,7 +355,7 @@ fn record(
     }
 }
 
-fn check_platform() -> Result<(), Error> {
+pub(super) fn check_platform() -> Result<(), Error> {
     if cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")) {
         Ok(())
     } else {
@@ -287,7 +364,7 @@ fn check_platform() -> Result<(), Error> {
 }
 
 /// Refuses what would fail after the program has begun, and files that are not ours to replace.
-fn check_output(options: &RunOptions) -> Result<(), Error> {
+pub(super) fn check_output(options: &RunOptions) -> Result<(), Error> {
     let expanded = |name: &str| {
         if Path::new(name).parent().is_some_and(|p| p.to_string_lossy().contains("%p")) {
             return Err(Error::RunUsage(format!(
@@ -364,13 +441,16 @@ fn meta(options: &RunOptions) -> Meta {
         command: options.program.iter().map(|a: &OsString| a.to_string_lossy().into()).collect(),
         host: read("/proc/sys/kernel/hostname").trim().to_owned(),
         driver,
-        extra: host_model_meta(options.strict_host_threads),
+        extra: host_model_meta(options.strict_host_threads)
+            .into_iter()
+            .chain(remembered(options))
+            .collect(),
     }
 }
 
 impl FinishedRun {
     /// Concludes, and lets the user look at the trace as long as they want.
-    fn end(mut self, options: &RunOptions, gate: &Gate) -> ExitCode {
+    pub(super) fn end(mut self, options: &RunOptions, gate: &Gate) -> ExitCode {
         let viewer = self.viewer.take();
         let (verdict, code) = self.conclude(options, gate);
         if let Some(viewer) = viewer {
@@ -381,9 +461,32 @@ impl FinishedRun {
     }
 
     fn conclude(&self, options: &RunOptions, gate: &Gate) -> (Verdict, ExitCode) {
-        let Recording { findings, entities, coverage, reasons, waited, stream_ordered } =
-            &self.recording;
-        let stored = Reader::open(&self.trace).ok().map(|reader| Trace::Stored(Box::new(reader)));
+        let stored = self.stored();
+        let report = self.report(options, gate, stored.as_ref());
+        tell(options, &report);
+        self.tell_of_recording(options);
+        let code = self.deliver(options, &report, stored.as_ref());
+        (report.verdict().clone(), code)
+    }
+
+    /// The trace, where it can be read.
+    pub(super) fn stored(&self) -> Option<Trace> {
+        Reader::open(&self.trace).ok().map(|reader| Trace::Stored(Box::new(reader)))
+    }
+
+    /// Whether the user wanted an end before the program's own.
+    pub(super) fn interrupted(&self) -> bool {
+        self.signals.interrupted()
+    }
+
+    /// The report of this run, held against the gate.
+    pub(super) fn report(
+        &self,
+        options: &RunOptions,
+        gate: &Gate,
+        stored: Option<&Trace>,
+    ) -> Report<'_> {
+        let Recording { findings, entities, coverage, reasons, .. } = &self.recording;
         let input = Input {
             findings: findings.clone(),
             entities,
@@ -393,80 +496,50 @@ impl FinishedRun {
             upstream: known_upstream(&options.gate),
             trace: Some(self.trace.display().to_string()),
         };
-        let report = Report::new(input, |g| stored.as_ref()?.operation(g));
+        let report = Report::new(input, |g| stored?.operation(g));
         let mut report = report.relative_to(directory());
         report.hold_against(gate);
-        let everything = TextOptions::default();
+        report
+    }
+
+    /// What there is to say beside the report.
+    pub(super) fn tell_of_recording(&self, options: &RunOptions) {
+        let Recording { waited, stream_ordered, .. } = &self.recording;
         if options.quiet {
-            let text = report.render_text(&everything);
-            let is_verdict =
-                |line: &&str| line.starts_with("verdict:") || line.starts_with("incomplete:");
-            text.lines().filter(is_verdict).for_each(|line| say(&format!("{line}\n")));
-        } else {
-            let color = color(&io::stderr());
-            say(&report.render_text(&options.listed.text(color)));
+            return;
         }
-        if *waited >= WORTH_TELLING && !options.quiet {
+        if *waited >= WORTH_TELLING {
             warn(&format!(
                 "the program waited {:.1} s for the recording, its threads together: the machine is \
                  too busy or its disk too slow to keep up. Nothing was lost by that",
                 waited.as_secs_f64()
             ));
         }
-        if options.torch_allocator.is_some() && !options.quiet && !stream_ordered {
+        if !options.measure.is_empty() && self.recording.coverage.measured.is_empty() {
+            warn("nothing was measured: no kernel of the selection was launched");
+        }
+        if options.torch_allocator.is_some() && !stream_ordered {
             warn("--torch-allocator changed nothing: nothing was allocated in stream order");
         }
-        let mut failure = None;
-        for file in &options.report {
-            if let Err(error) = self.write(file, &report, stored.as_ref()) {
-                let name = file.path.display();
-                warn(&format!("cannot write the report {name}: {error}"));
-                failure = Some(ExitCode::RUN_FAILED);
-            }
-        }
-        if let Err(error) = update_baseline(&options.gate, &report) {
-            warn(&format!("cannot write the baseline: {error}"));
-            failure = Some(ExitCode::RUN_FAILED);
-        }
-        let calls: u64 = coverage.entry_points.iter().map(|entry| entry.calls).sum();
-        let missing_cuda = options.require_cuda && calls == 0;
-        if missing_cuda {
-            warn("the program made no CUDA call, and --require-cuda asks for one");
-        }
-        let code =
-            run_exit_code(report.verdict(), self.outcome, options.allow_incomplete, missing_cuda);
-        // A program that failed may have ended before it came to what is accepted.
-        let unused =
-            self.outcome == ProgramOutcome::Succeeded && fails_by_unused(&options.gate, &report);
-        let code = if unused { ExitCode::RACY } else { code };
-        let code = if options.exit_as_program { self.outcome.exit_code() } else { code };
-        // A build that relies on the report must not pass without it.
-        let code = failure.filter(|_| code == ExitCode::SUCCESS).unwrap_or(code);
-        (report.verdict().clone(), code)
     }
 
-    fn write(
+    /// Writes the files that were asked for, and decides the exit code.
+    fn deliver(
         &self,
-        file: &ReportFile,
+        options: &RunOptions,
         report: &Report<'_>,
         stored: Option<&Trace>,
-    ) -> Result<(), Error> {
-        let open_file = || {
-            let name =
-                expand(&file.path.to_string_lossy(), self.child.pid()).map_err(io::Error::other)?;
-            open(Path::new(&name), file.format.is_appended())
-        };
-        let mut out: Box<dyn io::Write> = match file.is_stream() {
-            true => Box::new(Stderr),
-            false => Box::new(open_file().map_err(Error::Output)?),
-        };
-        match stored {
-            // Whether host threads were watched stands in the trace.
-            Some(trace) => write_report(file.format, report, trace, false, &mut out),
-            None if matches!(file.format, ReportFormat::Perfetto | ReportFormat::Dot) => {
-                Err(Error::Output(io::Error::other("there is no trace that can be read")))
-            }
-            None => write_findings(file.format, report, &mut out),
-        }
+    ) -> ExitCode {
+        let judged = Judged { outcome: self.outcome, pid: self.child.pid(), calls: self.calls() };
+        deliver(options, report, stored, judged)
+    }
+
+    /// Driver calls that were seen.
+    pub(super) fn calls(&self) -> u64 {
+        self.recording.coverage.entry_points.iter().map(|entry| entry.calls).sum()
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.pid()
     }
 }

@@ -47,6 +47,8 @@ pub(crate) fn outlive_file_size_limit() {
 pub(crate) struct Signals {
     pending: SignalsInfo<WithOrigin>,
     told_to_end: bool,
+    /// Whether anybody has asked for an end.
+    interrupted: bool,
 }
 
 impl Signals {
@@ -62,7 +64,7 @@ impl Signals {
         // Where it is ignored, the kernel tells nobody how a child ended.
         let pending = SignalsInfo::new(wanted.chain([SIGCHLD]))
             .map_err(Error::run("cannot install signal handlers"))?;
-        Ok(Self { pending, told_to_end: false })
+        Ok(Self { pending, told_to_end: false, interrupted: false })
     }
 
     /// Passes on what is meant for the program alone. Answers whether the user wants to stop.
@@ -77,6 +79,7 @@ impl Signals {
                 _ => continue,
             };
             stop = true;
+            self.interrupted = true;
             // The terminal sends these to the whole foreground group, and so does the viewer when
             // it has the terminal.
             let own =
@@ -97,6 +100,11 @@ impl Signals {
 }
 
 impl Signals {
+    /// Whether the user, or anybody else, wanted an end before the program's own.
+    pub(crate) fn interrupted(&self) -> bool {
+        self.interrupted
+    }
+
     /// Whether somebody else than the user at the terminal wants an end.
     pub(crate) fn told_to_end(&self) -> bool {
         self.told_to_end
@@ -126,7 +134,14 @@ impl Child {
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
         let (name, rest) = arguments.split_first().expect("the program's name is required");
         let mut command = Command::new(file);
-        command.arg0(name).args(rest).envs(environment.iter());
+        let replayed = environment.replayed();
+        // A selection of another run means nothing to this one.
+        command.arg0(name).args(rest).env_remove(streamsan_wire::MEASURE_VARIABLE);
+        for name in &replayed.unset {
+            command.env_remove(name);
+        }
+        command.envs(replayed.set.iter().map(|(name, value)| (name, value)));
+        command.envs(environment.iter());
         let [stdin, stdout, stderr] = streams;
         stdin.map(|stream| command.stdin(stream));
         stdout.map(|stream| command.stdout(stream));

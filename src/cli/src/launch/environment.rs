@@ -25,6 +25,16 @@ pub(crate) struct Watched {
 #[derive(Clone, Debug)]
 pub(crate) struct Environment {
     variables: Vec<(&'static str, OsString)>,
+    replayed: RecordedEnvironment,
+}
+
+/// Variables that a program is to find as another run did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RecordedEnvironment {
+    /// Those that were set.
+    pub(crate) set: Vec<(String, String)>,
+    /// Those that were not set and are now.
+    pub(crate) unset: Vec<String>,
 }
 
 impl Environment {
@@ -66,12 +76,13 @@ impl Environment {
             variables.push((NVTX_INJECTION, libraries.runtime.clone().into()));
         }
         variables.extend(driver(libraries, policy, existing));
-        Self { variables }
+        Self { variables, replayed: RecordedEnvironment::default() }
     }
 
     /// What a program needs that is not recorded: the simulated driver, where that is asked for.
     pub(crate) fn without_runtime(libraries: &Libraries, policy: Option<&SimPolicy>) -> Self {
-        Self { variables: driver(libraries, policy, |name| env::var_os(name)) }
+        let variables = driver(libraries, policy, |name| env::var_os(name));
+        Self { variables, replayed: RecordedEnvironment::default() }
     }
 
     /// Makes PyTorch take its memory from this allocator.
@@ -82,6 +93,27 @@ impl Environment {
         let variables = torch::variables(allocator, |name| env::var(name).ok())?;
         self.variables.extend(variables.map(|(name, value)| (name, value.into())));
         Ok(())
+    }
+
+    /// Has kernels measured: `selection` is the file that says which, `library` what the measuring
+    /// library needs beside it.
+    pub(crate) fn measure(
+        &mut self,
+        selection: &Path,
+        library: impl IntoIterator<Item = (&'static str, OsString)>,
+    ) {
+        self.variables.push((streamsan_wire::MEASURE_VARIABLE, selection.into()));
+        self.variables.extend(library);
+    }
+
+    /// Gives variables to the program as another run had them.
+    pub(crate) fn replay(&mut self, recorded: &RecordedEnvironment) {
+        self.replayed = recorded.clone();
+    }
+
+    /// The variables of another run, set before those of [`Environment::iter`].
+    pub(crate) fn replayed(&self) -> &RecordedEnvironment {
+        &self.replayed
     }
 
     /// The variables and their values.

@@ -2,7 +2,7 @@
 
 use super::{
     AdviseOptions, Coloring, DiffOptions, ExplainOptions, ExportOptions, GateOptions, HostAccesses,
-    Listed, ReportFile, SimPolicy, Size, Stacks, SuppressOptions, TorchAllocator,
+    Listed, Measure, ReportFile, Settle, SimPolicy, Size, Stacks, SuppressOptions, TorchAllocator,
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueHint};
 use clap::{Args, Parser, Subcommand};
@@ -41,6 +41,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run a program, record its driver calls and report its races.
     Run(RunOptions),
+    /// Run a program again and measure the kernels that decide what its trace leaves open.
+    Settle(SettleOptions),
     /// Analyse a stored trace (.db) or a text trace (.trace) again.
     Check(CheckOptions),
     /// Explain a race: what led to it, what would order it, and whether that would suffice; or a
@@ -86,7 +88,7 @@ pub(crate) enum Command {
     ProbeDriver,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = "Exit code, the first that applies:\n  \
     66   a race reaches --fail-on, or a suppression is unused with --strict-suppressions\n  \
     N    the program's own, if it failed (128+N for signal N)\n  \
@@ -135,6 +137,23 @@ pub(crate) struct RunOptions {
     /// Make PyTorch take each tensor from the driver (async), so that tensors are told apart
     #[arg(long, value_name = "async")]
     pub(crate) torch_allocator: Option<TorchAllocator>,
+    /// Measure the bytes that kernels touch: of kernels by name (* is any text), or of those that a
+    /// trace, or the traces of a directory, left open; repeatable
+    #[arg(long, value_name = "GLOB|@TRACE.db")]
+    pub(crate) measure: Vec<Measure>,
+    /// Run again with the kernels measured that decide what is open: possible races, pointers in
+    /// memory; not after a race, unless with =all
+    #[arg(
+        long,
+        value_enum,
+        value_name = "all",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "open",
+        hide_possible_values = true,
+        conflicts_with_all = ["measure", "view", "exit_as_program"]
+    )]
+    pub(crate) settle: Option<Settle>,
     /// Frames of the calling thread to record at each call
     #[arg(long, value_enum, value_name = "WHICH", default_value_t, hide_possible_values = true)]
     pub(crate) stacks: Stacks,
@@ -163,6 +182,37 @@ pub(crate) struct RunOptions {
         value_name = "PROGRAM",
         value_hint = ValueHint::CommandWithArguments
     )]
+    pub(crate) program: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "The exit code is that of `streamsan run`, for both runs together.")]
+pub(crate) struct SettleOptions {
+    /// The trace of the first run
+    #[arg(value_name = "TRACE.db")]
+    pub(crate) trace: PathBuf,
+    /// Where the trace of the second run goes; TRACE.settled.db unless given
+    #[arg(short, long, value_name = "FILE.db", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<String>,
+    #[command(flatten)]
+    pub(crate) threshold: ThresholdOption,
+    /// Exit with 0 although something was not seen
+    #[arg(long)]
+    pub(crate) allow_incomplete: bool,
+    /// Also write the report into a file; repeatable, - is standard error; the formats are those of
+    /// `streamsan export`
+    #[arg(long, value_name = "FORMAT=FILE")]
+    pub(crate) report: Vec<ReportFile>,
+    #[command(flatten)]
+    pub(crate) gate: GateOptions,
+    #[command(flatten)]
+    pub(crate) listed: Listed,
+    /// Print the verdict only, and what makes it INCOMPLETE
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// The program and its arguments; the recorded ones, in the recorded directory and environment,
+    /// unless given
+    #[arg(last = true, value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) program: Vec<OsString>,
 }
 
@@ -352,7 +402,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arg
                 }
                 _ => ExitCode::SUCCESS,
             }
-        } else if arguments.get(1).is_some_and(|command| command == "run") {
+        } else if arguments.get(1).is_some_and(|command| command == "run" || command == "settle") {
             // A wrapper's own failures must not look like the program's.
             ExitCode::RUN_FAILED
         } else {
@@ -404,6 +454,8 @@ mod tests {
         for (line, code) in [
             ("streamsan run --fail-on never -- a", ExitCode::RUN_FAILED),
             ("streamsan run", ExitCode::RUN_FAILED),
+            ("streamsan run --settle --measure x -- a", ExitCode::RUN_FAILED),
+            ("streamsan settle", ExitCode::RUN_FAILED),
             ("streamsan check", ExitCode::USAGE),
             ("streamsan check --expect --json a.trace", ExitCode::USAGE),
             ("streamsan kernels", ExitCode::USAGE),

@@ -4,6 +4,7 @@ mod arguments;
 mod color;
 mod findings;
 mod host_accesses;
+mod measure;
 mod policy;
 mod report_file;
 mod size;
@@ -13,13 +14,15 @@ mod trace_name;
 
 pub(crate) use arguments::{
     CheckOptions, Command, CompletionsOptions, DemoOptions, DoctorOptions, KernelsOptions,
-    ManOptions, RunOptions, StatsOptions, ThresholdOption, ViewOptions, grammar, parse,
+    ManOptions, RunOptions, SettleOptions, StatsOptions, ThresholdOption, ViewOptions, grammar,
+    parse,
 };
 pub(crate) use color::Coloring;
 pub(crate) use findings::{
     AdviseOptions, DiffOptions, ExplainOptions, ExportOptions, GateOptions, Listed, SuppressOptions,
 };
 pub(crate) use host_accesses::HostAccesses;
+pub(crate) use measure::{Measure, Settle};
 pub(crate) use policy::SimPolicy;
 pub(crate) use report_file::{ReportFile, ReportFormat};
 pub(crate) use size::Size;

@@ -371,6 +371,7 @@ fn doctor_tells_programs_what_it_finds() {
     }
     status("driver");
     status("nvdisasm");
+    status("sanitizer");
     status("shared-memory");
     bench.run(&["doctor", "no-such-program"], 127);
 }

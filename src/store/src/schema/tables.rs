@@ -50,7 +50,7 @@ pub(crate) const TABLES: &[Table] = &[
         name: "meta",
         doc: "Facts about the recording. `state` is `recording` (still being written, or killed), \
               `complete` or `truncated`; `clock_base_ns` is added to the times of `op`; \
-              `argument.N` are the words of the command line; `waited_for_recording_ms` is how long the threads of the program waited for the recording, all together, where they did.",
+              `argument.N` are the words of the command line; `waited_for_recording_ms` is how long the threads of the program waited for the recording, all together, where they did; `directory`, `environment.NAME` (variables that decide what CUDA does) and `option.NAME` are how the program was run.",
         key: Some("key"),
         columns: &[
             c("key", "TEXT NOT NULL", Text, "Name of the fact."),

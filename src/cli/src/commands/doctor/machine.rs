@@ -1,6 +1,7 @@
 //! What the machine or the container has: system, C library, memory, tools.
 
 use super::{Diagnosis, bad, good, note};
+use crate::launch::SANITIZER_VARIABLE;
 use std::fs;
 use std::path::Path;
 use streamsan_kernels::disassembler::{Disassembler, PACKAGE, VARIABLE};
@@ -76,6 +77,26 @@ pub(super) fn disassembler(program: Option<&Path>) -> Diagnosis {
             ),
         ),
         Err(error) => note("nvdisasm", error.to_string()),
+    }
+}
+
+/// Nothing is loaded: the driver decides at the start of a program whether it lets anybody measure.
+pub(super) fn sanitizer(program: Option<&Path>) -> Diagnosis {
+    match Places::of_this_process(program).find_sanitizer(SANITIZER_VARIABLE) {
+        Ok(Some(tool)) => {
+            let (origin, path) = (tool.origin.description(), tool.path.display());
+            good("sanitizer", format!("NVIDIA's Compute Sanitizer API was found {origin}: {path}"))
+        }
+        Ok(None) => note(
+            "sanitizer",
+            format!(
+                "NVIDIA's Compute Sanitizer API was not found, which `run --settle` and `run \
+                 --measure` need on a GPU; install the Python package nvidia-cuda-sanitizer-api (with \
+                 CUDA 12: nvidia-cuda-sanitizer-api-cu12) or the CUDA Toolkit, or name its \
+                 libsanitizer-public.so in {SANITIZER_VARIABLE}"
+            ),
+        ),
+        Err(error) => note("sanitizer", error.to_string()),
     }
 }
 
