@@ -82,7 +82,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Error> {
     let gate = read_gate(&options.gate).map_err(Error::of_run)?;
     try_threads(options.view)?;
     let selection = selection(options).map_err(Error::of_run)?;
-    let measured = selection.map(|selection| Measured::of(selection, options, &file));
+    let measured = selection.map(|selection| Measured::of(selection, options, &file, &libraries));
     let again = Again { libraries: &libraries, file: &file, replayed: None };
     let finished = again.start(options, measured)?;
     match options.settle {
@@ -101,8 +101,8 @@ pub(super) struct Measured {
 
 impl Measured {
     /// Where nothing can be measured, the user is told.
-    fn of(selection: Selection, options: &RunOptions, file: &Path) -> Self {
-        let library = measuring_library(options.sim.as_ref(), Some(file), None);
+    fn of(selection: Selection, options: &RunOptions, file: &Path, libraries: &Libraries) -> Self {
+        let library = measuring_library(options.sim.as_ref(), Some(file), &libraries.measure);
         let library = library.map_err(|absent| warn(&absent)).ok();
         Self { selection, library }
     }

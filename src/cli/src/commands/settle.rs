@@ -240,10 +240,11 @@ fn second(
         warn(&format!("{why}; the verdict of the first run, {}, stands", word(&first.report)));
         Ok(first.stands(options))
     };
-    let library = match measuring_library(options.sim.as_ref(), Some(again.file), None) {
-        Ok(library) => library,
-        Err(absent) => return stands(absent),
-    };
+    let library =
+        match measuring_library(options.sim.as_ref(), Some(again.file), &again.libraries.measure) {
+            Ok(library) => library,
+            Err(absent) => return stands(absent),
+        };
     let selection: Selection = rules(&first.report, open).into_iter().collect();
     warn(&format!(
         "{}; it runs again with measuring: {}",

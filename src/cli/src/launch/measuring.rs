@@ -1,41 +1,42 @@
 //! What measuring needs beside the selection of kernels: on the simulated driver nothing, else
 //! NVIDIA's Compute Sanitizer API, which is never shipped with streamsan.
 
+use super::patches::patches;
 use crate::options::SimPolicy;
 use std::env;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use streamsan_kernels::toolkit::Places;
+use streamsan_wire::MEASURE_PATCHES_VARIABLE;
 
 /// Names the file of NVIDIA's library, or a directory with it.
-pub(crate) const SANITIZER_VARIABLE: &str = "STREAMSAN_SANITIZER";
+pub(crate) use streamsan_wire::SANITIZER_VARIABLE;
 /// Names a library that the driver loads when it starts. There is room for one.
 const INJECTION: &str = "CUDA_INJECTION64_PATH";
-/// Where the library is not found.
+/// Where the library is not found. The packages for CUDA 12 are older than what is needed.
 const ABSENT: &str = "measuring needs NVIDIA's Compute Sanitizer API: pip install \
-    nvidia-cuda-sanitizer-api (18 MB; with CUDA 12: nvidia-cuda-sanitizer-api-cu12), or set \
-    STREAMSAN_SANITIZER to its libsanitizer-public.so";
-
-/// Where the library that measures is not part of the command.
-const NOT_BUILT: &str = "this build of streamsan measures on the simulated driver only (run --sim)";
+    nvidia-cuda-sanitizer-api (18 MB, version 13.3 or later), or set STREAMSAN_SANITIZER to its \
+    libsanitizer-public.so";
 
 /// The variables by which a program under test is measured. `ours` is the unpacked library that
-/// measures on a GPU, `None` in a build without it.
+/// measures on a GPU.
 ///
 /// # Errors
 /// One paragraph for the user, where nothing can be measured here.
 pub(crate) fn measuring_library(
     sim: Option<&SimPolicy>,
     program: Option<&Path>,
-    ours: Option<&Path>,
+    ours: &Path,
 ) -> Result<Vec<(&'static str, OsString)>, String> {
-    over(sim, &Places::of_this_process(program), ours, |name| env::var_os(name))
+    let assembled = || patches(program);
+    over(sim, &Places::of_this_process(program), ours, assembled, |name| env::var_os(name))
 }
 
 fn over(
     sim: Option<&SimPolicy>,
     places: &Places,
-    ours: Option<&Path>,
+    ours: &Path,
+    assembled: impl FnOnce() -> Result<PathBuf, String>,
     existing: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Vec<(&'static str, OsString)>, String> {
     if sim.is_some() {
@@ -50,10 +51,11 @@ fn over(
         ));
     }
     match places.find_sanitizer(SANITIZER_VARIABLE) {
-        Ok(Some(tool)) => {
-            let ours = ours.ok_or(NOT_BUILT)?;
-            Ok(vec![(SANITIZER_VARIABLE, tool.path.into()), (INJECTION, ours.into())])
-        }
+        Ok(Some(tool)) => Ok(vec![
+            (SANITIZER_VARIABLE, tool.path.into()),
+            (MEASURE_PATCHES_VARIABLE, assembled()?.into()),
+            (INJECTION, ours.into()),
+        ]),
         Ok(None) => Err(ABSENT.to_owned()),
         Err(error) => Err(error.to_string()),
     }
@@ -64,9 +66,12 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// `Path::new` is no constant function in the oldest Rust that builds.
-    fn ours() -> Option<&'static Path> {
-        Some(Path::new("/ours.so"))
+    fn told(
+        sim: Option<&SimPolicy>,
+        places: &Places,
+        existing: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Vec<(&'static str, OsString)>, String> {
+        over(sim, places, Path::new("/ours.so"), || Ok("/patches".into()), existing)
     }
 
     fn places(variables: &[(&str, &Path)]) -> Places {
@@ -77,19 +82,19 @@ mod tests {
     #[test]
     fn the_simulated_driver_needs_nothing() {
         let named = |_: &str| Some(OsString::from("/other.so"));
-        assert_eq!(over(Some(&SimPolicy::Lazy), &Places::default(), None, named), Ok(Vec::new()));
+        assert_eq!(told(Some(&SimPolicy::Lazy), &Places::default(), named), Ok(Vec::new()));
     }
 
     #[test]
     fn without_the_library_the_package_is_named() {
-        let told = over(None, &Places::default(), ours(), |_| None).expect_err("it is nowhere");
+        let told = told(None, &Places::default(), |_| None).expect_err("it is nowhere");
         assert!(told.contains("pip install nvidia-cuda-sanitizer-api"), "{told}");
     }
 
     #[test]
     fn another_injected_library_is_left_alone() {
         let named = |name: &str| (name == INJECTION).then(|| OsString::from("/other.so"));
-        let told = over(None, &Places::default(), ours(), named).expect_err("the place is taken");
+        let told = told(None, &Places::default(), named).expect_err("the place is taken");
         assert!(told.contains("/other.so"), "{told}");
     }
 
@@ -102,6 +107,7 @@ mod tests {
         fs::write(&file, "").expect("a file");
         let found = Ok(vec![
             (SANITIZER_VARIABLE, OsString::from(&file)),
+            (MEASURE_PATCHES_VARIABLE, OsString::from("/patches")),
             (INJECTION, OsString::from("/ours.so")),
         ]);
         for (variable, value) in [
@@ -109,18 +115,17 @@ mod tests {
             (SANITIZER_VARIABLE, &in_package),
             (SANITIZER_VARIABLE, &file),
         ] {
-            assert_eq!(
-                over(None, &places(&[(variable, value)]), ours(), |_| None),
-                found,
-                "{variable}"
-            );
+            assert_eq!(told(None, &places(&[(variable, value)]), |_| None), found, "{variable}");
         }
-        let without = over(None, &places(&[(SANITIZER_VARIABLE, &file)]), None, |_| None);
-        assert_eq!(without, Err(NOT_BUILT.to_owned()));
-        let wrong = places(&[(SANITIZER_VARIABLE, folder.path())]);
-        assert!(
-            over(None, &wrong, ours(), |_| None)
-                .is_err_and(|told| told.contains(SANITIZER_VARIABLE))
+        let without = over(
+            None,
+            &places(&[(SANITIZER_VARIABLE, &file)]),
+            Path::new("/ours.so"),
+            || Err("no assembler".to_owned()),
+            |_| None,
         );
+        assert_eq!(without, Err("no assembler".to_owned()));
+        let wrong = places(&[(SANITIZER_VARIABLE, folder.path())]);
+        assert!(told(None, &wrong, |_| None).is_err_and(|told| told.contains(SANITIZER_VARIABLE)));
     }
 }

@@ -91,9 +91,8 @@ pub(super) fn sanitizer(program: Option<&Path>) -> Diagnosis {
             "sanitizer",
             format!(
                 "NVIDIA's Compute Sanitizer API was not found, which `run --settle` and `run \
-                 --measure` need on a GPU; install the Python package nvidia-cuda-sanitizer-api (with \
-                 CUDA 12: nvidia-cuda-sanitizer-api-cu12) or the CUDA Toolkit, or name its \
-                 libsanitizer-public.so in {SANITIZER_VARIABLE}"
+                 --measure` need on a GPU; install the Python package nvidia-cuda-sanitizer-api or \
+                 the CUDA Toolkit, in version 13.3 or later, or name its libsanitizer-public.so in {SANITIZER_VARIABLE}"
             ),
         ),
         Err(error) => note("sanitizer", error.to_string()),
