@@ -156,6 +156,12 @@ fn nothing_open() {
     ended.expect_code(0);
     assert!(ended.stderr.contains("nothing is open that measuring can close"), "{}", ended.stderr);
     assert!(!settled_trace(&scratch).exists());
+    // A form that shows a whole trace has no place for two.
+    let first = ["run", "--sim", "--settle", "--report", "perfetto=all.pftrace"];
+    let ended = run(&scratch, &first, &program);
+    ended.expect_code(125);
+    let said = "shows one trace, and a settled run has two";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
 }
 
 /// A first run that is RACY at its threshold is run again with `=all` only.

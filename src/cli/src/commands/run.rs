@@ -8,7 +8,7 @@ use super::measure::selection;
 use super::output::{say, warn};
 use super::progress::StandardError;
 use super::recorded::remembered;
-use super::settle::settle_after;
+use super::settle::{check_formats, settle_after};
 use super::trace::{Trace, directory};
 use crate::error::Error;
 use crate::launch::{
@@ -64,6 +64,9 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Error> {
     };
     let file = find(name)?;
     check_view(options)?;
+    if options.settle.is_some() {
+        check_formats(&options.report)?;
+    }
     if is_listing(&options.program) {
         return Err(list_tests(&file, options));
     }

@@ -20,7 +20,7 @@ use super::run::{Again, FinishedRun, Measured, check_output, check_platform, lib
 use super::trace::{Concluded, Trace};
 use crate::error::Error;
 use crate::launch::{find, measuring_library};
-use crate::options::{RunOptions, Settle, SettleOptions};
+use crate::options::{ReportFile, RunOptions, Settle, SettleOptions};
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -79,9 +79,21 @@ pub(super) fn settle_after(
     second(first, &open, &RunOptions { output, ..options.clone() }, again, gate)
 }
 
+/// A form that shows a whole trace has no place for two.
+pub(super) fn check_formats(reports: &[ReportFile]) -> Result<(), Error> {
+    match reports.iter().find(|report| report.format.shows_the_whole_trace()) {
+        Some(report) => Err(Error::RunUsage(format!(
+            "{} shows one trace, and a settled run has two; `streamsan export` writes it of either",
+            report.format.description()
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// `streamsan settle TRACE.db [-- PROGRAM]`.
 pub(crate) fn settle(options: &SettleOptions) -> Result<ExitCode, Error> {
     check_platform()?;
+    check_formats(&options.report)?;
     let gate = read_gate(&options.gate).map_err(Error::of_run)?;
     let trace = std::path::absolute(&options.trace).unwrap_or_else(|_| options.trace.clone());
     let concluded = Concluded::open(&options.trace, false).map_err(Error::of_run)?;
