@@ -394,9 +394,9 @@ fn measured(counts: &[MeasuredCount]) -> Option<Measured> {
 
 fn kernel<'a, 'b>(
     kernels: &'b mut BTreeMap<&'a str, MeasuredKernel>,
-    name: &'a String,
+    name: &'a str,
 ) -> &'b mut MeasuredKernel {
-    let new = || MeasuredKernel { name: name.clone(), ..MeasuredKernel::default() };
+    let new = || MeasuredKernel { name: name.to_owned(), ..MeasuredKernel::default() };
     kernels.entry(name).or_insert_with(new)
 }
 
