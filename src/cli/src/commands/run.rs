@@ -5,7 +5,7 @@ use super::check::summary;
 use super::conclude::{Judged, deliver, tell};
 use super::gate::{known_upstream, read_gate};
 use super::measure::selection;
-use super::output::{say, warn};
+use super::output::warn;
 use super::progress::StandardError;
 use super::recorded::remembered;
 use super::settle::{check_formats, settle_after};

@@ -7,7 +7,7 @@ use streamsan_model::{
 };
 
 /// The kinds of counts in rows of `coverage`.
-pub(crate) const COVERAGE_KINDS: [&str; 24] = [
+pub(crate) const COVERAGE_KINDS: [&str; 30] = [
     "calls recorded",
     "calls harmless",
     "calls not understood",
