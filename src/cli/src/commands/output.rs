@@ -144,5 +144,5 @@ pub(crate) fn color_as(coloring: Coloring) {
 /// Whether to use colour on a stream.
 pub(super) fn color(stream: &impl IsTerminal) -> bool {
     let coloring = COLORING.get().copied().unwrap_or_default();
-    coloring.applies(stream.is_terminal(), |name| std::env::var_os(name))
+    coloring.applies(stream.is_terminal(), std::env::var_os)
 }

@@ -42,10 +42,11 @@ mod tests {
     #[test]
     fn the_option_comes_before_the_environment_and_that_before_the_terminal() {
         use Coloring::{Always, Auto, Never};
-        const XTERM: (&str, &str) = ("TERM", "xterm");
-        const NO: (&str, &str) = ("NO_COLOR", "1");
-        const FORCE: (&str, &str) = ("CLICOLOR_FORCE", "1");
-        let table: &[(Coloring, bool, &[(&str, &str)], bool)] = &[
+        type Variable = (&'static str, &'static str);
+        const XTERM: Variable = ("TERM", "xterm");
+        const NO: Variable = ("NO_COLOR", "1");
+        const FORCE: Variable = ("CLICOLOR_FORCE", "1");
+        let table: &[(Coloring, bool, &[Variable], bool)] = &[
             (Auto, true, &[XTERM], true),
             (Auto, false, &[XTERM], false),
             (Auto, true, &[], false),
