@@ -166,7 +166,7 @@ pub(crate) fn reset(core: &mut Core, op: &Operation, access: &Access, site: &Sit
     };
     let is_sure = site.role == Role::Ordinary
         && access.mode != Mode::MayWrite
-        && matches!(access.basis, Basis::Exact | Basis::Inferred);
+        && matches!(access.basis, Basis::Exact | Basis::Measured | Basis::Inferred);
     let placed = shifted(access.extent.hull(), shift);
     let words = word(placed.start.saturating_sub(WIDEST - 1))..word(placed.end);
     for (object, signalled) in core.signalled.range_mut(words) {

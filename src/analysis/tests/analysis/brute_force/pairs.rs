@@ -229,7 +229,11 @@ fn stands_for(
 
 fn strength(access: &PlacedAccess) -> Basis {
     let is_uncertain = access.may || access.access.mode == Mode::MayWrite;
-    if is_uncertain { Basis::Assumed } else { access.access.basis }
+    match access.access.basis {
+        _ if is_uncertain => Basis::Assumed,
+        Basis::Measured => Basis::Exact,
+        basis => basis,
+    }
 }
 
 /// Whether memory is used by a call issued after the (newest) one that freed it, which no order

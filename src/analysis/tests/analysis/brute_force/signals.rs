@@ -70,7 +70,7 @@ impl Rules {
             let Access { mode, basis, .. } = placed.access;
             let is_certain = mode.writes()
                 && !matches!(mode, Mode::MayWrite | Mode::Allocate | Mode::Free)
-                && matches!(basis, Basis::Exact | Basis::Inferred)
+                && matches!(basis, Basis::Exact | Basis::Measured | Basis::Inferred)
                 && !placed.may;
             is_certain
                 && placed.access.allocation == allocation

@@ -223,7 +223,8 @@ fn touch() -> impl Strategy<Value = Touch> {
                 1 => Just(Mode::StrongAtomic),
             ],
             prop_oneof![
-                6 => Just(Basis::Exact),
+                5 => Just(Basis::Exact),
+                1 => Just(Basis::Measured),
                 2 => Just(Basis::Inferred),
                 3 => Just(Basis::Anchored),
                 1 => Just(Basis::Assumed),
