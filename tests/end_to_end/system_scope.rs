@@ -12,18 +12,20 @@ use crate::command::{Scratch, arguments};
 use crate::expected::Findings;
 use crate::trial;
 
-/// The instructions of the kernel and of the host in `flags.c`, and whether the two race.
-const PAIRS: &[(&str, &str, bool)] = &[
-    ("weak", "plain", true),
-    ("weak", "atomic", true),
-    ("volatile", "plain", false),
-    ("system", "plain", false),
-    ("system", "atomic", false),
-    ("system", "wide", true),
-    ("gpu", "plain", true),
-    ("atomic", "plain", false),
-    ("atomic", "atomic", false),
-    ("atomic", "wide", true),
+/// The instructions of the kernel and of the host in `flags.c`, and how many races are seen between
+/// the two. A read lowers the fence, so that the write behind it is seen too; an atomic operation lifts
+/// it from the page, and what the host does there afterwards is not seen.
+const PAIRS: &[(&str, &str, usize)] = &[
+    ("weak", "plain", 2),
+    ("weak", "atomic", 1),
+    ("volatile", "plain", 0),
+    ("system", "plain", 0),
+    ("system", "atomic", 0),
+    ("system", "wide", 2),
+    ("gpu", "plain", 2),
+    ("atomic", "plain", 0),
+    ("atomic", "atomic", 0),
+    ("atomic", "wide", 2),
 ];
 
 pub(crate) fn add(trials: &mut Vec<Trial>) {
@@ -49,7 +51,7 @@ fn build(scratch: &Scratch) -> PathBuf {
     scratch.path().join("flags")
 }
 
-fn talk(device: &str, host: &str, races: bool, accesses: &str) {
+fn talk(device: &str, host: &str, races: usize, accesses: &str) {
     let scratch = Scratch::new();
     let program = build(&scratch);
     let options = scratch.run_options();
@@ -57,16 +59,16 @@ fn talk(device: &str, host: &str, races: bool, accesses: &str) {
     let words = [OsStr::new("--"), program.as_os_str(), OsStr::new(device), OsStr::new(host)];
     let mut command = scratch.streamsan(&arguments(&first, &options, &words));
     let ended = scratch.finish(command.env("STREAMSAN_SIM_ACCESSES", accesses));
-    ended.expect_code(if races { 66 } else { 0 });
+    ended.expect_code(if races > 0 { 66 } else { 0 });
     let report = scratch.report();
     let found = Findings::from_report(&report).to_string();
     let kinds: Vec<&str> = found.split("; ").filter(|kind| kind.starts_with("race ")).collect();
-    assert_eq!(kinds.len(), if races { 2 } else { 0 }, "{found}\n{}", ended.stderr);
+    assert_eq!(kinds.len(), races, "{found}\n{}", ended.stderr);
     let scope = &report["coverage"]["host_accesses"];
     assert_eq!((&scope["watched"], &scope["operations"]), (&true.into(), &1.into()), "{scope}");
     let said = "host accesses: watched - 1 of 1 asynchronous operations on host memory fenced";
     assert!(ended.stderr.contains(said), "{}", ended.stderr);
-    if races {
+    if races > 0 {
         assert!(ended.stderr.contains("  = first touch at +0x"), "{}", ended.stderr);
     }
 }
