@@ -3,14 +3,14 @@
 //! The command puts this library into `CUDA_INJECTION64_PATH`; the driver loads it inside `cuInit` and
 //! calls [`InitializeInjection`]. It loads NVIDIA's library, patches the modules that hold selected
 //! kernels, gives each launch of one a log, and hands the bytes to the runtime that is preloaded into
-//! the same process. The way of one launch: [`launches::launching`] (the runtime's hook) →
-//! [`modules::loaded`] (the API's callback, at the first launch) → [`launches::begin`] (its callback)
-//! → `device/patches.cu` on the GPU → [`launches::launched`] (the hook) → [`drainer`] →
+//! the same process. The way of one launch: `launches::launching` (the runtime's hook) →
+//! `modules::loaded` (the API's callback, at the first launch) → `launches::begin` (its callback)
+//! → `device/patches.cu` on the GPU → `launches::launched` (the hook) → `drainer` →
 //! `streamsan_op_measured` of the runtime.
 //!
 //! Invariants:
 //! - Nothing of NVIDIA's is part of it: functions are found by name, fields read at places written
-//!   down in [`sanitizer`].
+//!   down in `sanitizer`.
 //! - No thread of the program waits for the GPU; its streams get one event of ours behind a
 //!   measured launch, nothing else.
 //! - What was not measured is told with its reason; nothing is measured in part in silence.

@@ -13,7 +13,7 @@ use streamsan_model::{ExitCode, Threshold};
 ///
 /// # Errors
 ///
-/// As [`run`](super::run), and where the file of this command cannot be found.
+/// As [`run`](super::run()), and where the file of this command cannot be found.
 pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode, Error> {
     let this = std::env::current_exe()
         .map_err(Error::run("cannot find the file of this command, which holds the demo"))?;
