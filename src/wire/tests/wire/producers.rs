@@ -237,7 +237,14 @@ fn memory_that_a_program_wrote_over_is_reported_and_never_followed() {
 
 #[test]
 fn the_directory_is_gone_afterwards_and_its_ring_size_is_checked() {
-    let directory = create();
+    // A parent of its own: elsewhere another test may take the name as soon as it is free.
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let options = RingOptions {
+        ring_bytes: RING,
+        parent: Some(parent.path().to_owned()),
+        ..RingOptions::default()
+    };
+    let directory = RunDirectory::create(options).expect("a run directory");
     let place = directory.path().to_owned();
     assert!(place.join("control").exists());
     drop(directory);
