@@ -1,19 +1,21 @@
 //! What is open after a run and can be closed by measuring kernels, and two runs as one report.
 //!
-//! Open are `possible` findings of which a side is a kernel whose bytes are only bounded, and the
-//! kernels of which the run does not know what they touch. The second run measures these kernels.
+//! Open are findings of which a side is a kernel whose bytes are only bounded, `likely` ones too
+//! (two launches that get the same pointer may work on interleaved rows), and the kernels of which
+//! the run does not know what they touch. The second run measures these kernels.
 //!
 //! Invariants:
-//! - A finding that fails is never withdrawn, in whichever run it was found.
-//! - What gives way is exactly what was open; everything else of the first run stays.
+//! - A finding that rests on known bytes is never withdrawn, in whichever run it was found.
+//! - An open finding gives way to the same finding of the second run, or to the bytes of kernels all
+//!   of whose launches were measured whole; everything else of the first run stays.
 //!
 //! Deliberately absent: whether the second run did the same as the first one (the command compares
 //! launches), and running anything.
 
 use crate::names::{number, plural};
 use crate::report::decide_verdict;
-use crate::{Disposition, Group, Report};
-use std::collections::BTreeSet;
+use crate::{Disposition, Group, MeasuredKernel, Report};
+use std::collections::{BTreeMap, BTreeSet};
 use streamsan_model::{Confidence, FindingAccess, Fingerprint, IncompleteReason, Mode, Severity};
 
 /// Kernels of NCCL begin with these: the calls tell what they touch, and they wait for other ranks.
@@ -22,8 +24,8 @@ const OF_NCCL: [&str; 2] = ["ncclDevKernel", "ncclKernel"];
 /// What a run left open and measuring can close.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Open {
-    /// The findings.
-    findings: BTreeSet<(Fingerprint, Severity)>,
+    /// The findings, each with the mangled names of the kernels that decide it.
+    findings: BTreeMap<(Fingerprint, Severity), BTreeSet<String>>,
     /// Findings that are `possible` for reasons of order, or of memory that no kernel touches.
     by_order: u64,
     /// Reasons of incompleteness.
@@ -48,13 +50,13 @@ impl Open {
         self.kernels.contains(name)
     }
 
-    /// `41 findings are possible, 2 reasons make the run incomplete; 12 kernels decide`.
+    /// `41 findings are open, 2 reasons keep the run incomplete; 12 kernels decide`.
     pub fn in_words(&self) -> String {
         let mut parts = Vec::new();
         match self.findings.len() as u64 {
             0 => {}
-            1 => parts.push("1 finding is possible".to_owned()),
-            n => parts.push(format!("{} findings are possible", number(n))),
+            1 => parts.push("1 finding is open".to_owned()),
+            n => parts.push(format!("{} findings are open", number(n))),
         }
         match self.reasons.len() as u64 {
             0 => {}
@@ -75,13 +77,14 @@ impl Open {
 /// What the second run made of what the first one left open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settled {
-    /// Findings that were possible.
-    pub possible: u64,
-    /// Those that are sure by now.
+    /// Findings that rested on bytes that were only bounded.
+    pub open: u64,
+    /// Those that rest on known bytes in the second run.
     pub confirmed: u64,
-    /// Those whose measured bytes do not overlap.
+    /// Those that the second run does not have, where all launches of their kernels were measured
+    /// whole: the measured bytes do not overlap.
     pub dismissed: u64,
-    /// Those that are as they were.
+    /// The others: not every launch was measured whole.
     pub left: u64,
     /// Findings that are possible for reasons of order, which nothing measures.
     pub by_order: u64,
@@ -94,11 +97,11 @@ pub struct Settled {
 impl Settled {
     /// The line of the text form.
     pub fn in_words(&self) -> String {
-        let mut text = match self.possible {
-            0 => "no finding was possible only".to_owned(),
+        let mut text = match self.open {
+            0 => "no finding was open".to_owned(),
             _ => format!(
-                "{} possible: {} confirmed, {} dismissed (the measured bytes do not overlap), {} left",
-                match self.possible {
+                "{} open: {} confirmed, {} dismissed (the measured bytes do not overlap), {} left",
+                match self.open {
                     1 => "1 finding was".to_owned(),
                     n => format!("{} findings were", number(n)),
                 },
@@ -149,18 +152,16 @@ impl<'a> Report<'a> {
     /// touch.
     pub fn open<'b>(&self, gaps: impl IntoIterator<Item = &'b str>) -> Open {
         let mut open = Open::default();
-        for group in self.groups.iter().filter(|group| is_possible(group)) {
+        for group in self.groups.iter().filter(|group| is_uncertain(group)) {
             let finding = &group.finding;
-            let sides = [&finding.first, &finding.second];
-            let kernels = sides.into_iter().filter(|side| is_weak(side));
-            let kernels = kernels.filter_map(|side| side.kernel.as_deref());
-            let kernels: Vec<&str> = kernels.filter(|kernel| is_measurable(kernel)).collect();
+            let kernels = deciding_kernels(group);
             if kernels.is_empty() {
-                open.by_order += 1;
+                open.by_order += u64::from(finding.confidence == Confidence::Possible);
                 continue;
             }
-            open.findings.insert((finding.fingerprint, finding.severity));
-            open.kernels.extend(kernels.into_iter().map(str::to_owned));
+            let kernels: BTreeSet<String> = kernels.into_iter().map(str::to_owned).collect();
+            open.kernels.extend(kernels.iter().cloned());
+            open.findings.insert((finding.fingerprint, finding.severity), kernels);
         }
         for reason in &self.input.reasons {
             if let Some(kernel) = kernel_of(reason) {
@@ -181,40 +182,59 @@ impl<'a> Report<'a> {
         named.map(|known| entities.module(entities.kernel_code(known.id)?.module?)?.hash).collect()
     }
 
+    /// Whether the run is RACY whatever measuring shows of what is open.
+    pub fn is_racy_without(&self, open: &Open) -> bool {
+        let known = |group: &&Group| !open.findings.contains_key(&key(group));
+        self.groups.iter().filter(known).any(|group| group.fails)
+            || self.lints.iter().any(|group| group.fails)
+    }
+
     /// One report over a run and the second one, which measured what the first one left open. Both
     /// were held against the gate.
     pub fn settled(first: Self, second: Self, open: &Open) -> Option<Self> {
-        let count = |settled: fn(&Group) -> bool| {
-            let groups = second.groups.iter().filter(|group| {
-                open.findings.contains(&(group.finding.fingerprint, group.finding.severity))
-            });
-            groups.filter(|group| settled(group)).count() as u64
-        };
-        let possible = open.findings.len() as u64;
-        let left = count(|group| group.finding.confidence == Confidence::Possible);
-        let confirmed = count(|group| group.finding.confidence > Confidence::Possible);
-        let kernels: BTreeSet<&str> = open.reasons.iter().filter_map(kernel_of).collect();
-        let still = second.input.reasons.iter().filter_map(kernel_of);
-        let settled = Settled {
-            possible,
-            confirmed,
-            dismissed: possible - left - confirmed,
-            left,
+        let found: BTreeMap<_, &Group> =
+            second.groups.iter().map(|group| (key(group), group)).collect();
+        let mut settled = Settled {
+            open: open.findings.len() as u64,
             by_order: open.by_order,
             reasons: open.reasons.len() as u64,
-            reasons_left: still.filter(|kernel| kernels.contains(kernel)).count() as u64,
+            ..Settled::default()
         };
-        let mut both = Self::over(vec![first.giving_way(open), second])?;
+        let mut given_way = BTreeSet::new();
+        for (key, kernels) in &open.findings {
+            let count = match found.get(key) {
+                Some(group) if deciding_kernels(group).is_empty() => &mut settled.confirmed,
+                None if kernels.iter().all(|kernel| second.has_measured_whole(kernel)) => {
+                    &mut settled.dismissed
+                }
+                None => {
+                    settled.left += 1;
+                    continue;
+                }
+                Some(_) => &mut settled.left,
+            };
+            *count += 1;
+            given_way.insert(*key);
+        }
+        let kernels: BTreeSet<&str> = open.reasons.iter().filter_map(kernel_of).collect();
+        let still = second.input.reasons.iter().filter_map(kernel_of);
+        settled.reasons_left = still.filter(|kernel| kernels.contains(kernel)).count() as u64;
+        let mut both = Self::over(vec![first.giving_way(&given_way, open), second])?;
         both.settled = Some(settled);
         Some(both)
     }
 
-    /// The report without what was open.
-    fn giving_way(mut self, open: &Open) -> Self {
-        self.groups.retain(|group| {
-            let key = (group.finding.fingerprint, group.finding.severity);
-            group.fails || !open.findings.contains(&key)
-        });
+    /// Whether every launch of a kernel was measured whole.
+    fn has_measured_whole(&self, kernel: &str) -> bool {
+        let measured = self.input.coverage.as_ref().and_then(|known| known.measured.as_ref());
+        let mut named = measured.iter().flat_map(|measured| &measured.kernels);
+        let whole = |known: &MeasuredKernel| known.whole > 0 && known.whole == known.launches();
+        named.find(|known| known.name == kernel).is_some_and(whole)
+    }
+
+    /// The report without the findings that gave way, and without the reasons that were open.
+    fn giving_way(mut self, given_way: &BTreeSet<(Fingerprint, Severity)>, open: &Open) -> Self {
+        self.groups.retain(|group| !given_way.contains(&key(group)));
         self.input.reasons.retain(|reason| !open.reasons.contains(reason));
         let Self { groups, lints, input, .. } = &self;
         self.verdict = decide_verdict(groups, lints, &input.reasons, input.calls());
@@ -222,10 +242,21 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Whether a finding counts for nothing for want of knowledge, and nobody has accepted it.
-fn is_possible(group: &Group) -> bool {
-    !group.fails
-        && group.disposition == Disposition::Open
+fn key(group: &Group) -> (Fingerprint, Severity) {
+    (group.finding.fingerprint, group.finding.severity)
+}
+
+/// Whether more knowledge may change a finding, and nobody has accepted it.
+fn is_uncertain(group: &Group) -> bool {
+    group.disposition == Disposition::Open
         && group.finding.severity != Severity::Lint
-        && group.finding.confidence == Confidence::Possible
+        && group.finding.confidence < Confidence::Certain
+}
+
+/// The kernels of a finding, by mangled name, that are measurable and whose bytes are only bounded.
+fn deciding_kernels(group: &Group) -> Vec<&str> {
+    let sides = [&group.finding.first, &group.finding.second];
+    let kernels = sides.into_iter().filter(|side| is_weak(side));
+    let kernels = kernels.filter_map(|side| side.kernel.as_deref());
+    kernels.filter(|kernel| is_measurable(kernel)).collect()
 }

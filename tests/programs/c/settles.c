@@ -1,9 +1,12 @@
 /* Two streams write words of one buffer with one kernel, at places that the kernel reads from
  * memory: from its arguments only the begin of what it writes is known. The first argument says
- * which places: `interleaved` (every other word each) or `overlapping` (some words twice).
+ * which places: `interleaved` (every other word each) or `overlapping` (some words twice); with
+ * `one-pointer-` before it, both kernels get the same pointer.
+ * The second argument `early` clears the buffer on another stream at the same time: a race whose
+ * bytes are known.
  * Where the kernels are measured, the second argument says what else is done: `fails` (the program
  * ends with code 7), `other` (one launch more), `waits` (until a signal ends the program).
- * Expected: a possible race; measured, clean or racy. */
+ * Expected: a possible race, of one pointer a likely one; measured, clean or racy. */
 #include <string.h>
 #include <unistd.h>
 
@@ -49,7 +52,9 @@ static int is(int count, char **arguments, int position, const char *word)
 int main(int count, char **arguments)
 {
     int device, measured = getenv("STREAMSAN_MEASURE") != NULL;
-    int odd = is(count, arguments, 1, "interleaved");
+    int one_pointer = count > 1 && strncmp(arguments[1], "one-pointer-", 12) == 0;
+    int odd = is(count, arguments, 1, "interleaved")
+              || is(count, arguments, 1, "one-pointer-interleaved");
     context primary;
     module loaded;
     function scatter;
@@ -64,11 +69,11 @@ int main(int count, char **arguments)
     must(cuModuleGetFunction(&scatter, loaded, "scatter"));
     must(cuMemAlloc_v2(&buffer, BUFFER_BYTES));
     must(cuMemsetD8Async(buffer, 0, BUFFER_BYTES, NULL));
-    /* The second view begins in the middle of the first one. */
+    /* The second view begins in the middle of the first one, or with it. */
     targets[0] = buffer;
-    targets[1] = buffer + 4 * MIDDLE_WORD;
+    targets[1] = buffer + (one_pointer ? 0 : 4 * MIDDLE_WORD);
     for (int n = 0; n < THREADS; n++) {
-        words[0][n] = FIRST_WORD + 2 * n;
+        words[0][n] = (one_pointer ? 0 : FIRST_WORD) + 2 * n;
         words[1][n] = 2 * n + odd;
     }
     for (int n = 0; n < 2; n++) {
@@ -77,6 +82,10 @@ int main(int count, char **arguments)
         must(cuStreamCreate(&streams[n], NON_BLOCKING));
     }
     must(cuCtxSynchronize());
+    if (is(count, arguments, 2, "early")) {
+        must(cuMemsetD8Async(buffer + BUFFER_BYTES - 64, 0, 64, streams[0]));
+        must(cuMemsetD8Async(buffer + BUFFER_BYTES - 64, 1, 64, streams[1]));
+    }
     for (int n = 0; n < 2; n++) {
         void *parameters[] = {&targets[n], &places[n]};
         must(cuLaunchKernel(scatter, 1, 1, 1, THREADS, 1, 1, 0, streams[n], parameters, NULL));

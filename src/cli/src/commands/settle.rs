@@ -3,7 +3,7 @@
 //! Invariants:
 //! - Where the second run gives nothing (it cannot measure, failed, was interrupted, did something
 //!   else), the verdict of the first run stands, and the reason is said.
-//! - Nothing that fails in either run is withdrawn ([`Report::settled`]).
+//! - Nothing that rests on known bytes in either run is withdrawn ([`Report::settled`]).
 //! - The command that runs again is printed before it starts.
 //!
 //! Deliberately absent: what is open (`streamsan_report::Open`) and which launches are compared
@@ -24,7 +24,7 @@ use crate::options::{ReportFile, RunOptions, Settle, SettleOptions};
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use streamsan_model::{ExitCode, ProgramOutcome, Verdict};
+use streamsan_model::{ExitCode, ProgramOutcome};
 use streamsan_report::{Gate, Open, Report};
 use streamsan_store::Meta;
 use streamsan_wire::Selection;
@@ -223,9 +223,9 @@ fn needless(report: &Report<'_>, open: &Open, settle: Settle) -> Option<String> 
             "nothing is open that measuring can close, so that nothing is run again".to_owned(),
         );
     }
-    let racy = *report.verdict() == Verdict::Racy && settle == Settle::Open;
+    let racy = report.is_racy_without(open) && settle == Settle::Open;
     racy.then(|| {
-        "the run is RACY, so that nothing is run again; --settle=all measures all the same"
+        "the run is RACY whatever is measured, so that nothing is run again; --settle=all measures all the same"
             .to_owned()
     })
 }

@@ -40,7 +40,7 @@ pub(super) struct Off<'a> {
 /// What the second of two runs made of what the first one left open.
 #[derive(Serialize)]
 pub(super) struct Settling {
-    possible: u64,
+    open: u64,
     confirmed: u64,
     dismissed: u64,
     left: u64,
@@ -73,7 +73,7 @@ pub(super) fn measured(measured: &crate::Measured) -> Measured<'_> {
 }
 
 pub(super) fn settled(settled: &crate::Settled) -> Settling {
-    let crate::Settled { possible, confirmed, dismissed, left, by_order, reasons, reasons_left } =
+    let crate::Settled { open, confirmed, dismissed, left, by_order, reasons, reasons_left } =
         *settled;
-    Settling { possible, confirmed, dismissed, left, by_order, reasons, reasons_left }
+    Settling { open, confirmed, dismissed, left, by_order, reasons, reasons_left }
 }

@@ -57,30 +57,54 @@ fn report<'a>(
     reasons: Vec<IncompleteReason>,
     threshold: Threshold,
 ) -> Report<'a> {
+    let coverage = Coverage { calls: 9, ..Coverage::default() };
+    covered(entities, findings, reasons, threshold, coverage)
+}
+
+fn covered<'a>(
+    entities: &'a Entities,
+    findings: Vec<Finding>,
+    reasons: Vec<IncompleteReason>,
+    threshold: Threshold,
+    coverage: Coverage,
+) -> Report<'a> {
     let input = Input {
         findings: findings.into_iter().collect(),
         entities,
         threshold,
         reasons,
-        coverage: Some(Coverage { calls: 9, ..Coverage::default() }),
+        coverage: Some(coverage),
         upstream: None,
         trace: Some("a.db".to_owned()),
     };
     Report::new(input, fixture::operation)
 }
 
-fn settle(
+/// The second run measured launches of [`KERNEL`]: whole, and not at all.
+fn settle_measuring(
     first: (Vec<Finding>, Vec<IncompleteReason>),
     second: (Vec<Finding>, Vec<IncompleteReason>),
+    [whole, not_measured]: [u64; 2],
 ) -> (Verdict, String) {
     let entities = fixture::entities();
     let first = report(&entities, first.0, first.1, Threshold::Likely);
     let open = first.open([]);
-    let second = report(&entities, second.0, second.1, Threshold::Likely);
+    let kernel =
+        MeasuredKernel { name: KERNEL.to_owned(), whole, not_measured, ..Default::default() };
+    let measured = Measured { kernels: vec![kernel], ..Measured::default() };
+    let coverage = Coverage { calls: 9, measured: Some(measured), ..Coverage::default() };
+    let second = covered(&entities, second.0, second.1, Threshold::Likely, coverage);
     let both = Report::settled(first, second, &open).expect("two reports");
     let text = both.render_text(&TextOptions::default());
     let line = text.lines().find_map(|line| line.strip_prefix("settled: "));
     (both.verdict().clone(), line.expect("it is told").to_owned())
+}
+
+fn settle(
+    first: (Vec<Finding>, Vec<IncompleteReason>),
+    second: (Vec<Finding>, Vec<IncompleteReason>),
+) -> (Verdict, String) {
+    settle_measuring(first, second, [2, 0])
 }
 
 #[test]
@@ -89,25 +113,53 @@ fn kernels_of_bounded_sides_and_of_reasons_are_open() {
     let by_order = race("order", Confidence::Possible, [Basis::Exact, Basis::Inferred], KERNEL);
     let of_nccl =
         race("nccl", Confidence::Possible, [Basis::Assumed; 2], "ncclDevKernel_AllReduce");
-    let sure = race("sure", Confidence::Likely, [Basis::Anchored; 2], "sure");
+    let sure = race("sure", Confidence::Likely, [Basis::Inferred; 2], "sure");
     let findings = vec![possible("a"), by_order, of_nccl, sure];
     let dropped = IncompleteReason::DroppedRecords(1);
     let first = report(&entities, findings, vec![pointers(4), dropped], Threshold::Likely);
     let open = first.open(["unread", "ncclKernel_x"]);
     assert_eq!(open.kernels().collect::<Vec<_>>(), [KERNEL, "table", "unread"]);
-    let words = "1 finding is possible, 1 reason keeps the run incomplete; 3 kernels decide";
+    let words = "1 finding is open, 1 reason keeps the run incomplete; 3 kernels decide";
     assert_eq!(open.in_words(), words);
 }
 
 #[test]
-fn what_fails_or_is_certain_is_not_open() {
+fn what_rests_on_known_bytes_is_not_open() {
+    let entities = fixture::entities();
+    let inferred = race("a", Confidence::Likely, [Basis::Inferred; 2], KERNEL);
+    for finding in [inferred, measured("a")] {
+        let report = report(&entities, vec![finding], vec![], Threshold::Likely);
+        let open = report.open([]);
+        assert_eq!(open, Open::default());
+        assert!(open.is_empty() && report.is_racy_without(&open));
+    }
+}
+
+/// Two launches with one pointer fail, and may still work on interleaved rows.
+#[test]
+fn failing_findings_on_bounded_bytes_give_way_to_measured_bytes_only() {
+    let likely = race("a", Confidence::Likely, [Basis::Anchored; 2], KERNEL);
     let entities = fixture::entities();
     for (finding, threshold) in
-        [(possible("a"), Threshold::Possible), (measured("a"), Threshold::Likely)]
+        [(likely.clone(), Threshold::Likely), (possible("a"), Threshold::Possible)]
     {
-        let open = report(&entities, vec![finding], vec![], threshold).open([]);
-        assert_eq!(open, Open::default());
-        assert!(open.is_empty());
+        let report = report(&entities, vec![finding], vec![], threshold);
+        let open = report.open([]);
+        assert_eq!(open.kernels().collect::<Vec<_>>(), [KERNEL]);
+        assert!(!report.is_racy_without(&open));
+    }
+    for (second, measured_launches, verdict, told) in [
+        (vec![], [2, 0], Verdict::Clean, "0 confirmed, 1 dismissed"),
+        // Nothing shows that the bytes do not overlap.
+        (vec![], [1, 1], Verdict::Racy, "1 left"),
+        (vec![], [0, 0], Verdict::Racy, "1 left"),
+        (vec![likely.clone()], [1, 1], Verdict::Racy, "1 left"),
+        (vec![measured("a")], [2, 0], Verdict::Racy, "1 confirmed, 0 dismissed"),
+    ] {
+        let first = (vec![likely.clone()], vec![]);
+        let (found, line) = settle_measuring(first, (second, vec![]), measured_launches);
+        assert_eq!(found, verdict, "{line}");
+        assert!(line.starts_with("1 finding was open: ") && line.contains(told), "{line}");
     }
 }
 
@@ -117,7 +169,7 @@ fn findings_are_confirmed_dismissed_or_left() {
     let (verdict, line) =
         settle(first.clone(), (vec![measured("a"), possible("c")], vec![pointers(1)]));
     assert_eq!(verdict, Verdict::Racy);
-    let told = "3 findings were possible: 1 confirmed, 1 dismissed (the measured bytes do not \
+    let told = "3 findings were open: 1 confirmed, 1 dismissed (the measured bytes do not \
                 overlap), 1 left; 1 reason kept the first run incomplete, 1 left";
     assert_eq!(line, told);
     let (verdict, line) = settle(first, (vec![], vec![]));
@@ -139,8 +191,8 @@ fn reasons_of_other_kinds_and_failing_findings_stay() {
 
 #[test]
 fn what_is_possible_by_order_is_told() {
-    let settled = Settled { possible: 1, dismissed: 1, by_order: 2, ..Settled::default() };
-    let told = "1 finding was possible: 0 confirmed, 1 dismissed (the measured bytes do not \
+    let settled = Settled { open: 1, dismissed: 1, by_order: 2, ..Settled::default() };
+    let told = "1 finding was open: 0 confirmed, 1 dismissed (the measured bytes do not \
                 overlap), 0 left; 2 more are possible for reasons of order, which measuring does \
                 not tell";
     assert_eq!(settled.in_words(), told);
@@ -193,5 +245,5 @@ fn launches_that_were_not_measured_are_counted() {
     let document = serde_json::from_str(&both.render_json()).expect("it is JSON");
     jsonschema::validate(&schema.expect("it is JSON"), &document).expect("it keeps to the schema");
     assert_eq!(document["coverage"]["measured"]["launches"], 4_000);
-    assert_eq!(document["settled"]["dismissed"], 1);
+    assert_eq!(document["settled"]["left"], 1);
 }
