@@ -28,12 +28,12 @@ const KEY_WAIT: Duration = Duration::from_millis(50);
 const LEAVING: Duration = Duration::from_millis(2);
 
 /// The messages that the loop waits for.
-enum Message {
+enum AppMessage {
     Event(io::Result<Event>),
     Answer(Numbered<Answer>),
 }
 
-impl From<Numbered<Answer>> for Message {
+impl From<Numbered<Answer>> for AppMessage {
     fn from(answer: Numbered<Answer>) -> Self {
         Self::Answer(answer)
     }
@@ -64,13 +64,13 @@ impl std::fmt::Debug for Viewer {
 }
 
 /// The terminal in the viewer's modes. Restored when this ends, also by a panic.
-struct Screen {
+struct TerminalScreen {
     /// Never dropped: the drop would report a lost terminal on a standard error that may be lost
     /// too, which is a panic.
     terminal: ManuallyDrop<ratatui::DefaultTerminal>,
 }
 
-impl Screen {
+impl TerminalScreen {
     fn enter() -> io::Result<Self> {
         let terminal = ratatui::try_init()?;
         // The hook that is there now leaves the alternate screen, but knows nothing of the mouse.
@@ -91,7 +91,7 @@ impl Screen {
 /// to its place before the viewer, over the text printed since.
 static IS_RESTORED: AtomicBool = AtomicBool::new(false);
 
-impl Drop for Screen {
+impl Drop for TerminalScreen {
     fn drop(&mut self) {
         let _ = self.terminal.show_cursor();
         if IS_RESTORED.swap(true, Ordering::AcqRel) {
@@ -111,7 +111,7 @@ impl Drop for Screen {
 pub fn run(viewer: Viewer) -> io::Result<()> {
     let (sender, messages) = channel();
     let worker = Worker::start(viewer.query, viewer.explain, sender.clone())?;
-    let mut screen = Screen::enter()?;
+    let mut screen = TerminalScreen::enter()?;
     // Ends before the terminal is restored: later input is not the viewer's.
     let reader = TerminalReader::start(sender)?;
     let size = screen.terminal.size()?;
@@ -137,7 +137,7 @@ struct TerminalReader {
 }
 
 impl TerminalReader {
-    fn start(events: Sender<Message>) -> io::Result<Self> {
+    fn start(events: Sender<AppMessage>) -> io::Result<Self> {
         let left = Arc::new(AtomicBool::new(false));
         let shared = left.clone();
         let thread = std::thread::Builder::new()
@@ -165,13 +165,13 @@ impl Drop for TerminalReader {
 }
 
 /// Passes on the user's input, until the viewer is left or the terminal is lost.
-fn read_terminal(events: &Sender<Message>, left: &AtomicBool) {
+fn read_terminal(events: &Sender<AppMessage>, left: &AtomicBool) {
     while !left.load(Ordering::Acquire) {
         let waited = wait_for_input(KEY_WAIT);
         let failed = waited.is_err();
         let sent = match waited {
             Ok(()) => hand_on(events),
-            Err(error) => events.send(Message::Event(Err(error))).is_ok(),
+            Err(error) => events.send(AppMessage::Event(Err(error))).is_ok(),
         };
         if failed || !sent {
             return;
@@ -181,7 +181,7 @@ fn read_terminal(events: &Sender<Message>, left: &AtomicBool) {
 
 /// Hands on all that has come: one reading may have given several keys, and a change of size is a
 /// signal, which is only seen by looking for it. Whether there may be more.
-fn hand_on(events: &Sender<Message>) -> bool {
+fn hand_on(events: &Sender<AppMessage>) -> bool {
     loop {
         let event = match event::poll(Duration::ZERO) {
             Ok(false) => return true,
@@ -189,7 +189,7 @@ fn hand_on(events: &Sender<Message>) -> bool {
             Err(error) => Err(error),
         };
         let failed = event.is_err();
-        if events.send(Message::Event(event)).is_err() || failed {
+        if events.send(AppMessage::Event(event)).is_err() || failed {
             return false;
         }
     }
@@ -224,11 +224,11 @@ fn wait_for_input(wait: Duration) -> io::Result<()> {
 fn turn(
     state: &mut State,
     worker: &Worker,
-    messages: &Receiver<Message>,
+    messages: &Receiver<AppMessage>,
     theme: Theme,
     run: Option<&dyn Run>,
     panic_after: Option<u32>,
-    screen: &mut Screen,
+    screen: &mut TerminalScreen,
 ) -> io::Result<()> {
     let mut looked: Option<Instant> = None;
     for frame in 1.. {
@@ -275,11 +275,11 @@ fn turn(
         };
         for message in first.into_iter().chain(messages.try_iter()) {
             match message {
-                Message::Answer(Numbered { value: Answer::Broken, .. }) => {
+                AppMessage::Answer(Numbered { value: Answer::Broken, .. }) => {
                     return Err(io::Error::other("the thread that reads the trace failed"));
                 }
-                Message::Answer(answer) => state.receive(answer),
-                Message::Event(event) => match event? {
+                AppMessage::Answer(answer) => state.receive(answer),
+                AppMessage::Event(event) => match event? {
                     Event::Key(key) if key.kind != KeyEventKind::Release => state.key(key),
                     Event::Mouse(mouse) => state.mouse(mouse),
                     Event::Resize(width, height) => {

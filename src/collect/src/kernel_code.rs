@@ -11,11 +11,10 @@ use crate::launch::{ByWords, CodeKnown};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
-use streamsan_kernels::access::{AccessMode, KernelAccess, WordKind as Kind};
-use streamsan_kernels::reader::{CodeSource as Read, Unread};
+use streamsan_kernels::access::{KernelAccess, ParameterMode};
+use streamsan_kernels::reader::{CodeForm as Read, Unread};
 use streamsan_model::{
     CodeSource, Entity, KernelCode, KernelGlobal, KernelId, KernelWord, Mode, ModuleId, TraceItem,
-    WordKind,
 };
 
 /// Bytes of launches that are kept until the code of their kernel is known and they are looked at
@@ -73,7 +72,7 @@ pub(crate) enum Knowledge {
 }
 
 #[derive(Debug)]
-struct Images {
+struct ModuleImages {
     sources: Arc<[ImageSource]>,
     modules: Vec<ModuleId>,
 }
@@ -93,7 +92,7 @@ struct Code {
 /// The kernels' code.
 #[derive(Debug)]
 pub(crate) struct Codes {
-    images: Vec<Images>,
+    images: Vec<ModuleImages>,
     by_sources: HashMap<Arc<[ImageSource]>, ImagesId>,
     codes: Vec<Code>,
     by_name: HashMap<(ImagesId, Arc<str>, Capability), CodeId>,
@@ -145,7 +144,7 @@ impl Codes {
         let id = ImagesId(self.images.len() as u32);
         let sources: Arc<[ImageSource]> = sources.into();
         self.by_sources.insert(sources.clone(), id);
-        self.images.push(Images { sources, modules: modules.to_vec() });
+        self.images.push(ModuleImages { sources, modules: modules.to_vec() });
         id
     }
 
@@ -354,24 +353,20 @@ fn word(word: &streamsan_kernels::access::PointerWord) -> KernelWord {
     KernelWord {
         param: word.param,
         offset: word.offset,
-        kind: match word.kind {
-            Kind::Pointer => WordKind::Pointer,
-            Kind::TensorMap => WordKind::TensorMap,
-            Kind::Handle => WordKind::Handle,
-        },
+        kind: word.kind,
         mode: mode(word.mode),
         table: word.table,
     }
 }
 
 /// `None` for no access at all.
-pub(crate) fn mode(mode: AccessMode) -> Option<Mode> {
+pub(crate) fn mode(mode: ParameterMode) -> Option<Mode> {
     match mode {
-        AccessMode::None => None,
-        AccessMode::Read => Some(Mode::Read),
-        AccessMode::Write => Some(Mode::Write),
-        AccessMode::ReadWrite => Some(Mode::ReadWrite),
-        AccessMode::Atomic => Some(Mode::Atomic),
-        AccessMode::Unknown => Some(Mode::MayWrite),
+        ParameterMode::None => None,
+        ParameterMode::Read => Some(Mode::Read),
+        ParameterMode::Write => Some(Mode::Write),
+        ParameterMode::ReadWrite => Some(Mode::ReadWrite),
+        ParameterMode::Atomic => Some(Mode::Atomic),
+        ParameterMode::Unknown => Some(Mode::MayWrite),
     }
 }

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
-use streamsan_kernels::reader::{CodeSource, Unread};
+use streamsan_kernels::reader::{CodeForm, Unread};
 use streamsan_names::{printable, printable_line, printable_path};
 use streamsan_wire::{ProcessInfo, ProcessStat};
 use tracing::{debug, info, warn};
@@ -18,7 +18,7 @@ pub(crate) fn begin(trace: &Path, driver: &str, exact_accesses: bool) {
 }
 
 /// The code of a kernel was read, or cannot be.
-pub(crate) fn kernel(name: &str, outcome: Result<CodeSource, &Unread>) {
+pub(crate) fn kernel(name: &str, outcome: Result<CodeForm, &Unread>) {
     let kernel = printable(name);
     match outcome {
         Ok(source) => debug!(%kernel, ?source, "a kernel was read"),
@@ -32,7 +32,7 @@ pub(crate) fn kernel(name: &str, outcome: Result<CodeSource, &Unread>) {
 
 /// The state of a process that was told last.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct ToldProcess {
     ended: bool,
     waited: Duration,
     dropped: u64,
@@ -41,7 +41,7 @@ struct Told {
 /// The events that were told so far, so that each is told once.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    processes: Vec<Told>,
+    processes: Vec<ToldProcess>,
     /// Entry index of the newest operation when the last commit began.
     committed: u64,
 }
@@ -52,7 +52,7 @@ impl Log {
     pub(crate) fn processes(&mut self, processes: &[ProcessInfo]) {
         for (at, process) in processes.iter().enumerate() {
             if at == self.processes.len() {
-                self.processes.push(Told::default());
+                self.processes.push(ToldProcess::default());
                 hello(process);
             }
             let told = &mut self.processes[at];
@@ -85,7 +85,7 @@ impl Log {
     }
 }
 
-impl Told {
+impl ToldProcess {
     fn pressed(&mut self, process: &ProcessInfo) {
         let (pid, waited_ms) = (process.pid, process.waited.as_millis() as u64);
         if process.waited > self.waited {

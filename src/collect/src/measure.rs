@@ -14,7 +14,7 @@ use std::time::Instant;
 use streamsan_analysis::HostModel;
 use streamsan_kernels::access::analyse_kernel;
 use streamsan_kernels::ptx;
-use streamsan_kernels::reader::CodeSource;
+use streamsan_kernels::reader::CodeForm;
 use streamsan_model::TraceItem;
 use streamsan_store::{Coverage, Error, Meta, Writer};
 use streamsan_wire::{Api, ImageOrigin, ProcessKey, ThreadKey};
@@ -108,7 +108,7 @@ fn prepare(resolver: &mut Resolver, known_by: KnownBy, items: &mut Vec<TraceItem
     for question in resolver.questions().0 {
         let read = ptx::parse(COPY).ok().and_then(|module| analyse_kernel(&module, "kernel"));
         let access = read.and_then(Result::ok).expect("the kernel is read");
-        let outcome = Ok((Arc::new(access), CodeSource::Ptx));
+        let outcome = Ok((Arc::new(access), CodeForm::Ptx));
         resolver.learn(Answer { code: question.code, image: Some(0), outcome }, items);
     }
     20

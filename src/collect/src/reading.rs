@@ -29,14 +29,14 @@ const NICENESS: i32 = 5;
 
 /// The kernels that are still to be read.
 #[derive(Debug, Default)]
-struct Queue {
+struct ReadingQueue {
     launched: VecDeque<Question>,
     looked_up: VecDeque<Question>,
     /// Nobody wants answers any more.
     closed: bool,
 }
 
-impl Queue {
+impl ReadingQueue {
     fn next_batch(&mut self) -> Vec<Question> {
         let (questions, most) = match self.launched.is_empty() {
             true => (&mut self.looked_up, SMALL_BATCH),
@@ -58,13 +58,13 @@ impl Queue {
 
 /// The queue, and who waits for questions.
 #[derive(Debug, Default)]
-struct Shared {
-    queue: Mutex<Queue>,
+struct ReadingState {
+    queue: Mutex<ReadingQueue>,
     changed: Condvar,
 }
 
-impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+impl ReadingState {
+    fn queue(&self) -> MutexGuard<'_, ReadingQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -87,7 +87,7 @@ impl Shared {
 /// The thread that reads.
 #[derive(Debug)]
 pub(crate) struct Reading {
-    shared: Arc<Shared>,
+    shared: Arc<ReadingState>,
     answers: Receiver<Vec<Answer>>,
 }
 
@@ -97,9 +97,10 @@ impl Reading {
     /// # Errors
     /// When no thread can be started.
     pub(crate) fn start(reader: Reader, directory: &Path) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(ReadingState::default());
         let (answered, answers) = channel();
-        let images = Images { directory: directory.to_owned(), known: HashMap::new(), bytes: 0 };
+        let images =
+            ImageBytes { directory: directory.to_owned(), known: HashMap::new(), bytes: 0 };
         let asked = shared.clone();
         let run = move || {
             // Where that is not allowed it is as urgent as everything else. Threads that this one
@@ -150,7 +151,12 @@ impl Drop for Reading {
     }
 }
 
-fn serve(reader: &Reader, mut images: Images, asked: &Shared, answered: &Sender<Vec<Answer>>) {
+fn serve(
+    reader: &Reader,
+    mut images: ImageBytes,
+    asked: &ReadingState,
+    answered: &Sender<Vec<Answer>>,
+) {
     while let Some(batch) = asked.next_batch() {
         let answers = answer(reader, &mut images, &batch);
         if answered.send(answers).is_err() {
@@ -162,7 +168,7 @@ fn serve(reader: &Reader, mut images: Images, asked: &Shared, answered: &Sender<
 /// An image of a question, and its bytes or why they cannot be read.
 type Candidate = (usize, Result<Arc<[u8]>, String>);
 
-fn answer(reader: &Reader, images: &mut Images, batch: &[Question]) -> Vec<Answer> {
+fn answer(reader: &Reader, images: &mut ImageBytes, batch: &[Question]) -> Vec<Answer> {
     let candidates: Vec<Vec<Candidate>> = batch
         .iter()
         .map(|question| {
@@ -222,13 +228,13 @@ fn read(
 }
 
 /// The bytes of images.
-struct Images {
+struct ImageBytes {
     directory: PathBuf,
     known: HashMap<ImageSource, Arc<[u8]>>,
     bytes: usize,
 }
 
-impl Images {
+impl ImageBytes {
     fn get(&mut self, source: &ImageSource) -> Result<Arc<[u8]>, String> {
         if let Some(bytes) = self.known.get(source) {
             return Ok(bytes.clone());

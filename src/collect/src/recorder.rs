@@ -10,7 +10,7 @@ mod results;
 #[cfg(test)]
 mod tests;
 
-use super::launch::Known;
+use super::launch::KnownLaunch;
 use crate::listener::Listener;
 use late::Late;
 use results::Results;
@@ -180,7 +180,7 @@ impl Recorder {
     }
 
     /// More has become known of a launch after it was taken.
-    pub(crate) fn learn(&mut self, learnt: &Known) {
+    pub(crate) fn learn(&mut self, learnt: &KnownLaunch) {
         if let Some(control) = learnt.control {
             self.write(|writer| writer.replace_control(learnt.g, control));
             self.late.controls.insert(learnt.g, control);

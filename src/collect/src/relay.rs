@@ -8,7 +8,7 @@
 //! Invariant: all batches but one that wait are full, so that the bound in bytes bounds their number
 //! too. A batch keeps the room of a full one whatever is in it.
 
-use super::launch::Known;
+use super::launch::KnownLaunch;
 use super::recorder::Recorder;
 use std::collections::VecDeque;
 use std::mem::size_of_val;
@@ -38,7 +38,7 @@ pub(super) enum Step {
     /// What a launch touched, and how many of these accesses come before its kernel's wait, where
     /// that is not as it was said.
     Exact(OpSeq, Vec<Access>, Option<u32>),
-    Known(Known),
+    Known(KnownLaunch),
     /// A fact about the recording.
     Note(&'static str, String),
     AnalyseMeanwhile,
@@ -115,7 +115,7 @@ struct Batch {
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct BatchQueue {
     batches: VecDeque<Batch>,
     /// Bytes of these, and of the one that the recorder has.
     bytes: usize,
@@ -128,8 +128,8 @@ struct Queue {
 
 /// What both sides see.
 #[derive(Debug, Default)]
-struct Shared {
-    queue: Mutex<Queue>,
+struct RelayState {
+    queue: Mutex<BatchQueue>,
     /// A batch has come, or none comes any more.
     filled: Condvar,
     /// A batch is done.
@@ -142,8 +142,8 @@ struct Shared {
     ended: AtomicBool,
 }
 
-impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+impl RelayState {
+    fn queue(&self) -> MutexGuard<'_, BatchQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -170,7 +170,7 @@ impl Shared {
 }
 
 /// Says at its end that the thread has ended.
-struct Ending(Arc<Shared>);
+struct Ending(Arc<RelayState>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
@@ -181,7 +181,7 @@ impl Drop for Ending {
     }
 }
 
-fn record(shared: &Arc<Shared>, given: &Receiver<Recorder>) -> Option<Recorder> {
+fn record(shared: &Arc<RelayState>, given: &Receiver<Recorder>) -> Option<Recorder> {
     let _ending = Ending(Arc::clone(shared));
     let mut recorder = given.recv().ok()?;
     let mut batch = Batch::default();
@@ -199,7 +199,7 @@ fn record(shared: &Arc<Shared>, given: &Receiver<Recorder>) -> Option<Recorder> 
 /// The recorder's thread.
 #[derive(Debug)]
 struct Beside {
-    shared: Arc<Shared>,
+    shared: Arc<RelayState>,
     thread: JoinHandle<Option<Recorder>>,
     /// What is gathered.
     batch: Batch,
@@ -296,7 +296,7 @@ pub(super) struct Relay {
 impl Relay {
     /// Gives the recorder a thread of its own, if one can be started.
     pub(super) fn new(recorder: Recorder) -> Self {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(RelayState::default());
         let (give, given) = sync_channel(1);
         let seen = Arc::clone(&shared);
         let thread =

@@ -13,7 +13,7 @@ use streamsan_kernels::Directory;
 use streamsan_kernels::access::{KernelAccess, Launch, Shapes, Workspace, analyse_code};
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::image::{CodeKind, ComputeCapability, Image, Target, select};
-use streamsan_kernels::reader::{CodeSource, Reader, Request};
+use streamsan_kernels::reader::{CodeForm, Reader, Request};
 use streamsan_kernels::sass::{Decoder, Object, RawCode};
 use streamsan_kernels::toolkit::Places;
 
@@ -100,7 +100,7 @@ fn main() -> Outcome<()> {
         }
         println!("{run}: {:.2} s in batches of {batch}", begun.elapsed().as_secs_f64());
         let read = |source| outcomes.iter().flatten().filter(|r| r.source == source).count();
-        println!("  by PTX {}, by machine code {}", read(CodeSource::Ptx), read(CodeSource::Sass));
+        println!("  by PTX {}, by machine code {}", read(CodeForm::Ptx), read(CodeForm::Sass));
         let mut reasons: HashMap<String, usize> = HashMap::new();
         for reason in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
             *reasons.entry(reason.to_string()).or_default() += 1;

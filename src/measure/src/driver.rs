@@ -13,9 +13,9 @@ use crate::runtime;
 pub(crate) type Handle = *mut c_void;
 
 /// A result of the driver; 0 is success.
-pub(crate) type Result = i32;
+pub(crate) type DriverResult = i32;
 
-pub(crate) const NOT_READY: Result = 600;
+pub(crate) const NOT_READY: DriverResult = 600;
 /// `CU_STREAM_NON_BLOCKING`: without order towards the legacy default stream.
 pub(crate) const NON_BLOCKING: u32 = 1;
 /// `CU_EVENT_DISABLE_TIMING`.
@@ -32,7 +32,7 @@ macro_rules! functions {
         /// The driver's functions.
         #[derive(Clone, Copy, Debug)]
         pub(crate) struct Driver {
-            $(pub(crate) $field: unsafe extern "C" fn($($arg),*) -> Result,)*
+            $(pub(crate) $field: unsafe extern "C" fn($($arg),*) -> DriverResult,)*
         }
 
         impl Driver {
@@ -42,7 +42,7 @@ macro_rules! functions {
                         let address = runtime::driver_function($name)?;
                         // SAFETY: the driver's function of this name has this type.
                         unsafe {
-                            core::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) -> Result>(address)
+                            core::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) -> DriverResult>(address)
                         }
                     },)*
                 })
@@ -96,7 +96,7 @@ pub(crate) fn driver() -> Option<&'static Driver> {
 }
 
 /// The result of a call as an error that names the function.
-pub(crate) fn checked(what: &str, result: Result) -> std::result::Result<(), String> {
+pub(crate) fn checked(what: &str, result: DriverResult) -> Result<(), String> {
     if result == 0 { Ok(()) } else { Err(format!("{what} failed with CUDA error {result}")) }
 }
 

@@ -17,10 +17,10 @@ use std::sync::OnceLock;
 use crate::driver::Handle;
 
 /// A result of the API; 0 is success.
-pub(crate) type Result = u32;
+pub(crate) type SanitizerResult = u32;
 
 /// `SANITIZER_ERROR_MAX_LIMIT_REACHED`: there is a subscriber already.
-pub(crate) const TOO_MANY: Result = 10;
+pub(crate) const TOO_MANY: SanitizerResult = 10;
 
 pub(crate) const DOMAIN_RESOURCE: u32 = 3;
 pub(crate) const DOMAIN_LAUNCH: u32 = 5;
@@ -67,11 +67,11 @@ macro_rules! functions {
         /// The library's functions.
         #[derive(Clone, Copy, Debug)]
         pub(crate) struct Sanitizer {
-            $(pub(crate) $field: unsafe extern "C" fn($($arg),*) -> Result,)*
+            $(pub(crate) $field: unsafe extern "C" fn($($arg),*) -> SanitizerResult,)*
         }
 
         impl Sanitizer {
-            fn find(library: *mut c_void) -> std::result::Result<Self, &'static CStr> {
+            fn find(library: *mut c_void) -> Result<Self, &'static CStr> {
                 Ok(Self {
                     $($field: {
                         // SAFETY: a handle of a loaded library and a text ended by NUL.
@@ -81,7 +81,7 @@ macro_rules! functions {
                         }
                         // SAFETY: the library's function of this name has this type.
                         unsafe {
-                            core::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) -> Result>(address)
+                            core::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) -> SanitizerResult>(address)
                         }
                     },)*
                 })
@@ -98,7 +98,7 @@ functions! {
     patch_instructions = c"sanitizerPatchInstructions": fn(u32, Handle, *const c_char);
     patch_module = c"sanitizerPatchModule": fn(Handle);
     set_launch_callback_data = c"sanitizerSetLaunchCallbackData": fn(Handle, Handle, Handle, *const c_void);
-    get_result_string = c"sanitizerGetResultString": fn(Result, *mut *const c_char);
+    get_result_string = c"sanitizerGetResultString": fn(SanitizerResult, *mut *const c_char);
 }
 
 static SANITIZER: OnceLock<Sanitizer> = OnceLock::new();
@@ -112,7 +112,7 @@ pub(crate) fn sanitizer() -> Option<&'static Sanitizer> {
 ///
 /// # Errors
 /// A sentence part that says why.
-pub(crate) fn load(path: &Path) -> std::result::Result<&'static Sanitizer, String> {
+pub(crate) fn load(path: &Path) -> Result<&'static Sanitizer, String> {
     use std::os::unix::ffi::OsStrExt;
     let name = std::ffi::CString::new(path.as_os_str().as_bytes())
         .map_err(|_| format!("the path {} holds a NUL", path.display()))?;
@@ -136,7 +136,7 @@ pub(crate) fn load(path: &Path) -> std::result::Result<&'static Sanitizer, Strin
 
 impl Sanitizer {
     /// Whether a call succeeded, else an error with the library's own words.
-    pub(crate) fn checked(&self, what: &str, result: Result) -> std::result::Result<(), String> {
+    pub(crate) fn checked(&self, what: &str, result: SanitizerResult) -> Result<(), String> {
         if result == 0 {
             return Ok(());
         }

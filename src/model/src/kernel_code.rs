@@ -59,6 +59,7 @@ impl CodeSource {
 
 /// The object that a word of the parameters leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum WordKind {
     /// Memory, directly.
     Pointer,

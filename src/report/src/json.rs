@@ -18,7 +18,7 @@ struct Document<'a> {
     verdict: &'static str,
     threshold: Threshold,
     reasons: Vec<Reason>,
-    coverage: Option<Coverage<'a>>,
+    coverage: Option<CoverageJson<'a>>,
     findings: Vec<Finding<'a>>,
     lints: Vec<Lint<'a>>,
     unused: Vec<String>,
@@ -27,11 +27,11 @@ struct Document<'a> {
     settled: Option<measured::Settling>,
     /// The traces of a report over several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    traces: Vec<Trace<'a>>,
+    traces: Vec<TraceJson<'a>>,
 }
 
 #[derive(Serialize)]
-struct Trace<'a> {
+struct TraceJson<'a> {
     trace: Option<&'a str>,
     verdict: &'static str,
     calls: Option<u64>,
@@ -40,7 +40,7 @@ struct Trace<'a> {
 
 /// Occurrences in one of several traces; operations have the numbers of that trace.
 #[derive(Serialize)]
-struct InTrace {
+struct InTraceJson {
     /// Position in `traces`.
     trace: usize,
     count: u64,
@@ -54,7 +54,7 @@ struct Lint<'a> {
     class: RaceClass,
     fails: bool,
     #[serde(flatten)]
-    disposition: Settled<'a>,
+    disposition: AcceptedJson<'a>,
     /// Null where the program can mend it.
     library: Option<&'a str>,
     count: u64,
@@ -79,7 +79,7 @@ struct Several {
     #[serde(skip_serializing_if = "Option::is_none")]
     told_by: Option<usize>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    in_traces: Vec<InTrace>,
+    in_traces: Vec<InTraceJson>,
 }
 
 /// Where a call was made; nothing where no stack was recorded.
@@ -118,17 +118,17 @@ struct Frame<'a> {
 
 /// Why a finding does not count, where it does not.
 #[derive(Serialize)]
-struct Settled<'a> {
+struct AcceptedJson<'a> {
     disposition: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     suppression: Option<SuppressedBy<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    upstream: Option<UpstreamEntry<'a>>,
+    upstream: Option<UpstreamEntryJson<'a>>,
 }
 
 /// The entry of the shipped list that knows a finding.
 #[derive(Serialize)]
-struct UpstreamEntry<'a> {
+struct UpstreamEntryJson<'a> {
     entry: &'a str,
     library: &'a str,
     reason: &'a str,
@@ -148,17 +148,17 @@ struct Reason {
 }
 
 #[derive(Serialize)]
-struct Coverage<'a> {
+struct CoverageJson<'a> {
     calls: u64,
     dropped: u64,
     not_understood: Vec<Calls<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    unread_kernels: Option<UnreadKernels<'a>>,
+    unread_kernels: Option<UnreadKernelsJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     host_accesses: Option<HostAccesses<'a>>,
     /// Absent where no kernel was to be measured.
     #[serde(skip_serializing_if = "Option::is_none")]
-    measured: Option<measured::Measured<'a>>,
+    measured: Option<measured::MeasuredJson<'a>>,
 }
 
 /// How far the host's own loads and stores were watched.
@@ -182,7 +182,7 @@ struct Because<'a> {
 }
 
 #[derive(Serialize)]
-struct UnreadKernels<'a> {
+struct UnreadKernelsJson<'a> {
     kernels: u64,
     package: &'a str,
 }
@@ -202,7 +202,7 @@ struct Finding<'a> {
     confidence: Confidence,
     fails: bool,
     #[serde(flatten)]
-    disposition: Settled<'a>,
+    disposition: AcceptedJson<'a>,
     count: u64,
     first_op: u64,
     last_op: u64,
@@ -299,7 +299,7 @@ pub(crate) fn render(report: &Report<'_>) -> String {
         verdict: report.verdict.description(),
         threshold: report.input.threshold,
         reasons: reasons(report),
-        coverage: report.input.coverage.as_ref().map(|coverage| Coverage {
+        coverage: report.input.coverage.as_ref().map(|coverage| CoverageJson {
             calls: coverage.calls,
             dropped: coverage.dropped,
             not_understood: coverage
@@ -307,10 +307,10 @@ pub(crate) fn render(report: &Report<'_>) -> String {
                 .iter()
                 .map(|(api, calls)| Calls { api, calls: *calls })
                 .collect(),
-            unread_kernels: coverage
-                .unread
-                .as_ref()
-                .map(|unread| UnreadKernels { kernels: unread.kernels, package: &unread.package }),
+            unread_kernels: coverage.unread.as_ref().map(|unread| UnreadKernelsJson {
+                kernels: unread.kernels,
+                package: &unread.package,
+            }),
             host_accesses: coverage.host_accesses.as_ref().map(host_accesses),
             measured: coverage.measured.as_ref().map(measured::measured),
         }),
@@ -348,8 +348,8 @@ fn reasons(report: &Report<'_>) -> Vec<Reason> {
     report.reasons_by(ToString::to_string).map(reason).collect()
 }
 
-fn trace<'a>(part: &'a Report<'_>) -> Trace<'a> {
-    Trace {
+fn trace<'a>(part: &'a Report<'_>) -> TraceJson<'a> {
+    TraceJson {
         trace: part.input.trace.as_deref(),
         verdict: part.verdict.description(),
         calls: part.input.coverage.as_ref().map(|coverage| coverage.calls),
@@ -358,7 +358,7 @@ fn trace<'a>(part: &'a Report<'_>) -> Trace<'a> {
 }
 
 fn several(traces: &[crate::InTrace], part: usize) -> Several {
-    let here = |at: &crate::InTrace| InTrace {
+    let here = |at: &crate::InTrace| InTraceJson {
         trace: at.part,
         count: at.count,
         first_op: at.first.0,
@@ -385,8 +385,8 @@ pub(crate) const fn reason_kind(reason: &IncompleteReason) -> &'static str {
     }
 }
 
-fn settled(disposition: &Disposition) -> Settled<'_> {
-    Settled {
+fn settled(disposition: &Disposition) -> AcceptedJson<'_> {
+    AcceptedJson {
         disposition: match disposition {
             Disposition::Upstream(_) => "known-upstream",
             other => other.description(),
@@ -395,7 +395,7 @@ fn settled(disposition: &Disposition) -> Settled<'_> {
             Disposition::Suppressed { line, reason } => Some(SuppressedBy { line: *line, reason }),
             Disposition::Open | Disposition::Known | Disposition::Upstream(_) => None,
         },
-        upstream: disposition.upstream().map(|upstream| UpstreamEntry {
+        upstream: disposition.upstream().map(|upstream| UpstreamEntryJson {
             entry: &upstream.entry,
             library: &upstream.library,
             reason: &upstream.reason,
@@ -493,7 +493,7 @@ fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
 }
 
 fn stream_pairs(group: &Group) -> Vec<StreamPair> {
-    let pair = |(pair, &count): (&crate::spread::Pair, &u64)| {
+    let pair = |(pair, &count): (&crate::spread::StreamPair, &u64)| {
         let [first, second] = pair.map(|stream| stream.map(|stream| stream.0));
         StreamPair { first, second, count }
     };

@@ -16,13 +16,13 @@ const KEPT: usize = 256;
 const NAMED: usize = 4;
 
 /// The streams of the two sides; `None` for the host.
-pub(crate) type Pair = [Option<StreamId>; 2];
+pub(crate) type StreamPair = [Option<StreamId>; 2];
 
 /// Where the occurrences of one mistake are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spread {
     /// Occurrences by the streams of the first and the second side.
-    pub(crate) pairs: BTreeMap<Pair, u64>,
+    pub(crate) pairs: BTreeMap<StreamPair, u64>,
     pub(crate) allocations: BTreeSet<AllocationId>,
     /// There are more pairs, or more allocations, than are kept.
     pub(crate) truncated: [bool; 2],
@@ -45,7 +45,7 @@ impl Spread {
 
     // The lowest ones are kept, so that the order of the findings does not matter.
 
-    fn add_pair(&mut self, pair: Pair, count: u64) {
+    fn add_pair(&mut self, pair: StreamPair, count: u64) {
         *self.pairs.entry(pair).or_default() += count;
         self.truncated[0] |= self.pairs.len() > KEPT && self.pairs.pop_last().is_some();
     }
@@ -79,9 +79,10 @@ impl Report<'_> {
         if spread.pairs.len() < 2 {
             return None;
         }
-        let mut pairs: Vec<(&Pair, u64)> = spread.pairs.iter().map(|(p, &n)| (p, n)).collect();
+        let mut pairs: Vec<(&StreamPair, u64)> =
+            spread.pairs.iter().map(|(p, &n)| (p, n)).collect();
         pairs.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
-        let in_words = |&(pair, count): &(&Pair, u64)| {
+        let in_words = |&(pair, count): &(&StreamPair, u64)| {
             let [first, second] = pair.map(|stream| self.side(stream));
             let times = match count {
                 1 => "once".to_owned(),

@@ -9,7 +9,7 @@ use streamsan_wire::{Api, Counted, EntryPoint, ParamKind, RecordKind};
 
 use crate::attach::{self, Attachment};
 use crate::capture::Plan;
-use crate::host::fences::{self, Found, Pending};
+use crate::host::fences::{self, GivenMemory, Pending};
 use crate::host::interest;
 use crate::host_function::{self, Wrapper};
 use crate::thread::{self, Outgoing, Thread};
@@ -41,7 +41,7 @@ pub(crate) struct Call {
     size: Cell<u64>,
     fence: Pending,
     /// Host memory that a kernel was given.
-    found: Found,
+    found: GivenMemory,
 }
 
 impl Call {
@@ -58,7 +58,7 @@ impl Call {
             wrapper: ptr::null_mut(),
             size: Cell::new(0),
             fence: Pending::default(),
-            found: Found::nothing(),
+            found: GivenMemory::nothing(),
         }
     }
 }

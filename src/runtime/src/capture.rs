@@ -8,7 +8,7 @@ use streamsan_wire::{Api, BlobTag, Body, ParamKind};
 use crate::attach::Attachment;
 use crate::graphs;
 use crate::images::memory;
-use crate::layouts::{self, Layout};
+use crate::layouts::{self, ParameterLayout};
 use crate::thread::Thread;
 use crate::variables;
 
@@ -55,7 +55,7 @@ pub(crate) enum Params {
     None,
     /// `kernelParams`: one pointer a parameter.
     Separate {
-        layout: &'static Layout,
+        layout: &'static ParameterLayout,
         array: *const *const u8,
     },
     /// The buffer of `extra`.
@@ -70,7 +70,7 @@ pub(crate) enum Params {
 struct Member {
     /// Its place in the list.
     index: u32,
-    layout: &'static Layout,
+    layout: &'static ParameterLayout,
     array: *const *const u8,
 }
 
@@ -375,7 +375,12 @@ pub(crate) fn params_of(
 /// # Safety
 /// `array` holds a pointer for each parameter in `layout`: null, or to the parameter.
 #[inline]
-unsafe fn write_params(body: &mut Body, tag: u32, layout: &Layout, array: *const *const u8) {
+unsafe fn write_params(
+    body: &mut Body,
+    tag: u32,
+    layout: &ParameterLayout,
+    array: *const *const u8,
+) {
     let len = layout.bytes();
     body.blob_head(tag, len);
     let Some(packed) = body.gather(len) else { return };

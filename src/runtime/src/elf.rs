@@ -70,7 +70,7 @@ fn has_note(mut notes: &[u8], align: usize, owner: &[u8; 4]) -> bool {
 
 /// A loaded shared object.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Object {
+pub(crate) struct LoadedObject {
     base: usize,
     low: usize,
     high: usize,
@@ -82,19 +82,19 @@ pub(crate) struct Object {
     hash: *const u32,
 }
 
-impl Object {
+impl LoadedObject {
     /// The first loaded object of this namespace for which `accept` holds.
-    pub(crate) fn find(mut accept: impl FnMut(&Object) -> bool) -> Option<Object> {
-        struct Search<'a> {
-            accept: &'a mut dyn FnMut(&Object) -> bool,
-            found: Option<Object>,
+    pub(crate) fn find(mut accept: impl FnMut(&LoadedObject) -> bool) -> Option<LoadedObject> {
+        struct ObjectSearch<'a> {
+            accept: &'a mut dyn FnMut(&LoadedObject) -> bool,
+            found: Option<LoadedObject>,
         }
         extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
             // SAFETY: the loader passes a valid entry, and `data` is our `Search`.
-            let (info, search) = unsafe { (&*info, &mut *data.cast::<Search<'_>>()) };
+            let (info, search) = unsafe { (&*info, &mut *data.cast::<ObjectSearch<'_>>()) };
             // SAFETY: the loader describes a mapped object with its program headers.
             let object = unsafe {
-                Object::read(info.dlpi_addr as usize, info.dlpi_phdr, info.dlpi_phnum.into())
+                LoadedObject::read(info.dlpi_addr as usize, info.dlpi_phdr, info.dlpi_phnum.into())
             };
             if let Some(object) = object
                 && (search.accept)(&object)
@@ -104,7 +104,7 @@ impl Object {
             }
             0
         }
-        let mut search = Search { accept: &mut accept, found: None };
+        let mut search = ObjectSearch { accept: &mut accept, found: None };
         // SAFETY: the callback has the expected signature and `search` outlives the call.
         unsafe { libc::dl_iterate_phdr(Some(visit), ptr::from_mut(&mut search).cast()) };
         search.found
@@ -142,14 +142,16 @@ impl Object {
     ///
     /// No lock of the loader's is held: this is for the first look-up of a process, which comes
     /// before a thread of it can close an object.
-    pub(crate) fn find_while_starting(mut accept: impl FnMut(&Object) -> bool) -> Option<Object> {
+    pub(crate) fn find_while_starting(
+        mut accept: impl FnMut(&LoadedObject) -> bool,
+    ) -> Option<LoadedObject> {
         // SAFETY: the loader's list, whose entries stay mapped (see above); the pointers of each
         // entry are those of a loaded object.
         unsafe {
             let mut next = ptr::read_volatile(&raw const R_DEBUG.first);
             while let Some(map) = next.as_ref() {
                 if !map.dynamic.is_null()
-                    && let Some(object) = Object::of_dynamic(map.base, map.dynamic)
+                    && let Some(object) = LoadedObject::of_dynamic(map.base, map.dynamic)
                     && accept(&object)
                 {
                     return Some(object);
@@ -161,8 +163,8 @@ impl Object {
     }
 
     /// The object that holds `address`, in whatever namespace.
-    pub(crate) fn containing(address: usize) -> Option<Object> {
-        if let Some(object) = Object::find(|object| object.contains(address)) {
+    pub(crate) fn containing(address: usize) -> Option<LoadedObject> {
+        if let Some(object) = LoadedObject::find(|object| object.contains(address)) {
             return Some(object);
         }
         // SAFETY: a zeroed `Dl_info` is a valid one to write over; any address may be asked.
@@ -181,13 +183,13 @@ impl Object {
                 return None;
             }
             let headers = (base + header.e_phoff as usize) as *const Elf64_Phdr;
-            Object::read(base, headers, header.e_phnum.into())
+            LoadedObject::read(base, headers, header.e_phnum.into())
         }
     }
 
     /// # Safety
     /// `headers` points to `count` program headers of an object loaded at `base`.
-    unsafe fn read(base: usize, headers: *const Elf64_Phdr, count: usize) -> Option<Object> {
+    unsafe fn read(base: usize, headers: *const Elf64_Phdr, count: usize) -> Option<LoadedObject> {
         let (mut low, mut high) = (usize::MAX, 0);
         let mut dynamic: *const Dynamic = ptr::null();
         for index in 0..count {
@@ -207,14 +209,14 @@ impl Object {
             return None;
         }
         // SAFETY: the dynamic section of an object loaded at `base`.
-        let object = unsafe { Object::of_dynamic(base, dynamic) }?;
-        Some(Object { low, high, ..object })
+        let object = unsafe { LoadedObject::of_dynamic(base, dynamic) }?;
+        Some(LoadedObject { low, high, ..object })
     }
 
     /// # Safety
     /// `dynamic` is the dynamic section of an object loaded at `base`.
-    unsafe fn of_dynamic(base: usize, mut dynamic: *const Dynamic) -> Option<Object> {
-        let mut object = Object {
+    unsafe fn of_dynamic(base: usize, mut dynamic: *const Dynamic) -> Option<LoadedObject> {
+        let mut object = LoadedObject {
             base,
             low: 0,
             high: 0,
@@ -370,7 +372,8 @@ mod tests {
 
     #[test]
     fn finds_dlsym_where_the_loader_does() {
-        let object = Object::find(|object| object.function(c"dlsym").is_some()).expect("libc");
+        let object =
+            LoadedObject::find(|object| object.function(c"dlsym").is_some()).expect("libc");
         let found = object.function(c"dlsym").expect("dlsym");
         // SAFETY: a plain look-up.
         let expected = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"dlsym".as_ptr()) };
@@ -381,14 +384,16 @@ mod tests {
 
     #[test]
     fn finds_the_same_function_while_the_process_starts() {
-        let object = Object::find(|object| object.function(c"dlsym").is_some()).expect("libc");
-        let early = Object::find_while_starting(|object| object.function(c"dlsym").is_some());
+        let object =
+            LoadedObject::find(|object| object.function(c"dlsym").is_some()).expect("libc");
+        let early = LoadedObject::find_while_starting(|object| object.function(c"dlsym").is_some());
         assert_eq!(early.and_then(|early| early.function(c"dlsym")), object.function(c"dlsym"));
     }
 
     #[test]
     fn finds_the_object_of_an_address() {
-        let object = Object::containing(libc::printf as *const () as usize).expect("an object");
+        let object =
+            LoadedObject::containing(libc::printf as *const () as usize).expect("an object");
         assert!(object.soname().is_some_and(|name| name.to_bytes().starts_with(b"libc.so")));
     }
 }

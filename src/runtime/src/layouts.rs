@@ -34,7 +34,7 @@ const INVALID_HANDLE: i32 = 400;
 
 /// Offsets and sizes of a kernel's parameters.
 #[repr(C)]
-pub(crate) struct Layout {
+pub(crate) struct ParameterLayout {
     epoch: AtomicU32,
     /// Number of pairs, or [`NO_LAYOUT`].
     count: u32,
@@ -44,8 +44,8 @@ pub(crate) struct Layout {
     first: [(u32, u32); 0],
 }
 
-impl Layout {
-    /// Offset and size of every parameter; each ends at or before [`Layout::bytes`].
+impl ParameterLayout {
+    /// Offset and size of every parameter; each ends at or before [`ParameterLayout::bytes`].
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (u32, u32)> {
         let count = if self.count == NO_LAYOUT { 0 } else { self.count as usize };
         let first = self.first.as_ptr();
@@ -64,14 +64,14 @@ impl Layout {
     }
 }
 
-struct Entry {
+struct LayoutEntry {
     function: AtomicU64,
-    layout: AtomicPtr<Layout>,
+    layout: AtomicPtr<ParameterLayout>,
 }
 
-static TABLE: [Entry; SLOTS] =
-    [const { Entry { function: AtomicU64::new(0), layout: AtomicPtr::new(ptr::null_mut()) } };
-        SLOTS];
+static TABLE: [LayoutEntry; SLOTS] = [const {
+    LayoutEntry { function: AtomicU64::new(0), layout: AtomicPtr::new(ptr::null_mut()) }
+}; SLOTS];
 
 static EPOCH: AtomicU32 = AtomicU32::new(1);
 
@@ -86,7 +86,7 @@ pub(crate) fn of(
     thread: &Thread,
     attachment: &Attachment,
     function: u64,
-) -> Option<&'static Layout> {
+) -> Option<&'static ParameterLayout> {
     let epoch = EPOCH.load(Ordering::Acquire);
     let entry = entry(function);
     // SAFETY: layouts are never freed.
@@ -98,7 +98,7 @@ pub(crate) fn of(
     (layout.count != NO_LAYOUT).then_some(layout)
 }
 
-fn entry(function: u64) -> Option<&'static Entry> {
+fn entry(function: u64) -> Option<&'static LayoutEntry> {
     let start = (function.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 49) as usize;
     for probe in 0..PROBES {
         let entry = &TABLE[(start + probe) % SLOTS];
@@ -125,9 +125,9 @@ fn learn(
     attachment: &Attachment,
     function: u64,
     epoch: u32,
-    entry: Option<&Entry>,
-    known: Option<&'static Layout>,
-) -> Option<&'static Layout> {
+    entry: Option<&LayoutEntry>,
+    known: Option<&'static ParameterLayout>,
+) -> Option<&'static ParameterLayout> {
     let mut pairs = [(0u32, 0u32); MOST_PARAMS];
     let count = query_layout(function, &mut pairs);
     let pairs = &pairs[..if count == NO_LAYOUT { 0 } else { count as usize }];
@@ -233,15 +233,15 @@ fn query_home(query: Counted, function: u64) -> u64 {
 }
 
 /// Stores a layout for good.
-fn store(count: u32, pairs: &[(u32, u32)]) -> Option<&'static Layout> {
-    let len = size_of::<Layout>() + size_of_val(pairs);
-    let at = allocate(len)?.cast::<Layout>();
+fn store(count: u32, pairs: &[(u32, u32)]) -> Option<&'static ParameterLayout> {
+    let len = size_of::<ParameterLayout>() + size_of_val(pairs);
+    let at = allocate(len)?.cast::<ParameterLayout>();
     let bytes = pairs.iter().map(|(offset, size)| offset + size).max().unwrap_or(0);
     let sum: u32 = pairs.iter().map(|(_, size)| size).sum();
     let dense = sum == bytes;
     // SAFETY: `at` is fresh memory of `len` bytes, aligned to 8.
     unsafe {
-        at.write(Layout { epoch: AtomicU32::new(0), count, bytes, dense, first: [] });
+        at.write(ParameterLayout { epoch: AtomicU32::new(0), count, bytes, dense, first: [] });
         let first = (&raw mut (*at).first).cast::<(u32, u32)>();
         for (index, pair) in pairs.iter().enumerate() {
             first.add(index).write(*pair);

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use streamsan_wire::{EntryPoint, PathBuffer, find_entry};
 
-use crate::elf::Object;
+use crate::elf::LoadedObject;
 use crate::{attach, host, resolve, thread, unknown};
 
 /// The C library's functions, null until looked up. Read by the assembly below.
@@ -90,7 +90,7 @@ lookup!(dlvsym, REAL_DLVSYM, driver_dlvsym);
 extern "C" fn find_loader() {
     for (name, real) in [(c"dlsym", &REAL_DLSYM), (c"dlvsym", &REAL_DLVSYM)] {
         let mut found = None;
-        Object::find_while_starting(|object| {
+        LoadedObject::find_while_starting(|object| {
             let system = object.soname().is_some_and(|soname| {
                 let soname = soname.to_bytes();
                 soname.starts_with(b"libc.so") || soname.starts_with(b"libdl.so")

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use streamsan_wire::{Counted, ENTRY_POINTS, EntryPoint, PathBuffer, UNKNOWN_SLOTS, entry_points};
 
-use crate::elf::Object;
+use crate::elf::LoadedObject;
 use crate::{hooks, thunks};
 
 /// CUDA_ERROR_NOT_FOUND: what a driver call answers whose symbol the driver lacks.
@@ -29,7 +29,7 @@ const KNOWN: u8 = 2;
 
 struct DriverObject {
     state: AtomicU8,
-    object: UnsafeCell<Option<Object>>,
+    object: UnsafeCell<Option<LoadedObject>>,
 }
 
 // SAFETY: `object` is written once, by whoever moves `state` to WRITING, and read after KNOWN.
@@ -82,7 +82,7 @@ pub(crate) fn is_driver(address: usize) -> bool {
     if known().is_some_and(|driver| driver.contains(address)) {
         return true;
     }
-    let Some(object) = Object::containing(address) else { return false };
+    let Some(object) = LoadedObject::containing(address) else { return false };
     let driver = object.soname() == Some(DRIVER);
     if driver {
         adopt(object);
@@ -95,7 +95,7 @@ pub(crate) fn is_known_driver(address: usize) -> bool {
     known().is_some_and(|driver| driver.contains(address))
 }
 
-fn known() -> Option<&'static Object> {
+fn known() -> Option<&'static LoadedObject> {
     if DRIVER_OBJECT.state.load(Ordering::Acquire) != KNOWN {
         return None;
     }
@@ -103,17 +103,17 @@ fn known() -> Option<&'static Object> {
     unsafe { (*DRIVER_OBJECT.object.get()).as_ref() }
 }
 
-fn driver() -> Option<Object> {
+fn driver() -> Option<LoadedObject> {
     if let Some(object) = known() {
         return Some(*object);
     }
-    let object = Object::find(|object| object.soname() == Some(DRIVER))?;
+    let object = LoadedObject::find(|object| object.soname() == Some(DRIVER))?;
     adopt(object);
     Some(object)
 }
 
 /// Remembers the first driver seen and keeps it loaded: its addresses must stay true.
-fn adopt(object: Object) {
+fn adopt(object: LoadedObject) {
     let state = &DRIVER_OBJECT.state;
     if state.compare_exchange(UNKNOWN, WRITING, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return;

@@ -20,7 +20,7 @@ const SLOTS: usize = 4096;
 const SMALL_RING: u64 = 64 << 10;
 
 /// The writing end of a ring, owned by one thread at a time.
-pub(crate) struct Slot {
+pub(crate) struct RingSlot {
     producer: UnsafeCell<Option<Producer>>,
     /// What the ring's thread touched and has not published; see [`crate::host::touched`].
     pub(crate) touched: Touched,
@@ -30,12 +30,12 @@ pub(crate) struct Slot {
 }
 
 // SAFETY: `producer` is only used by the thread that took the slot from the free list.
-unsafe impl Sync for Slot {}
+unsafe impl Sync for RingSlot {}
 
 const NONE: u32 = u32::MAX;
 
-static TABLE: [Slot; SLOTS] = [const {
-    Slot {
+static TABLE: [RingSlot; SLOTS] = [const {
+    RingSlot {
         producer: UnsafeCell::new(None),
         touched: Touched::new(),
         stacks: Place::new(),
@@ -46,7 +46,7 @@ static FREE: AtomicU32 = AtomicU32::new(NONE);
 static USED: AtomicU32 = AtomicU32::new(0);
 static BUSY: AtomicBool = AtomicBool::new(false);
 
-impl Slot {
+impl RingSlot {
     /// The writing end.
     ///
     /// # Safety
@@ -70,13 +70,13 @@ pub(crate) fn restart() {
 }
 
 /// All rings that were ever taken.
-pub(crate) fn used() -> impl Iterator<Item = &'static Slot> {
+pub(crate) fn used() -> impl Iterator<Item = &'static RingSlot> {
     TABLE.iter().take(USED.load(Ordering::Acquire) as usize)
 }
 
 /// Takes a ring for the calling thread, a free one or a new one.
-pub(crate) fn take(attachment: &Attachment) -> Option<&'static Slot> {
-    let _lock = Lock::take();
+pub(crate) fn take(attachment: &Attachment) -> Option<&'static RingSlot> {
+    let _lock = RingsLock::take();
     let free = FREE.load(Ordering::Relaxed);
     if let Some(slot) = TABLE.get(free as usize) {
         FREE.store(slot.next.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -94,10 +94,10 @@ pub(crate) fn take(attachment: &Attachment) -> Option<&'static Slot> {
 }
 
 /// Gives the calling thread's ring to whoever comes next.
-pub(crate) fn give_back(slot: &'static Slot) {
+pub(crate) fn give_back(slot: &'static RingSlot) {
     let offset = core::ptr::from_ref(slot) as usize - TABLE.as_ptr() as usize;
-    let number = (offset / size_of::<Slot>()) as u32;
-    let _lock = Lock::take();
+    let number = (offset / size_of::<RingSlot>()) as u32;
+    let _lock = RingsLock::take();
     slot.next.store(FREE.load(Ordering::Relaxed), Ordering::Relaxed);
     FREE.store(number, Ordering::Relaxed);
 }
@@ -122,9 +122,9 @@ fn create(attachment: &Attachment, number: u32) -> Option<Producer> {
 }
 
 /// A spinning lock; its holders never call the driver.
-struct Lock;
+struct RingsLock;
 
-impl Lock {
+impl RingsLock {
     fn take() -> Self {
         while BUSY.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
             // SAFETY: no preconditions.
@@ -134,7 +134,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for RingsLock {
     fn drop(&mut self) {
         BUSY.store(false, Ordering::Release);
     }

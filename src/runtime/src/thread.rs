@@ -9,7 +9,7 @@ use streamsan_wire::{Body, Producer, RecordKind, read_clock};
 
 use crate::attach::{self, Attachment};
 use crate::host::touched;
-use crate::rings::{self, Slot};
+use crate::rings::{self, RingSlot};
 use crate::room;
 use crate::stacks::{Bounds, Place};
 
@@ -22,7 +22,7 @@ const RING_RETRY: u32 = 1024;
 /// State of a thread; without destructor, so that it can be used until the thread's last call.
 pub(crate) struct Thread {
     attachment: Cell<u64>,
-    slot: Cell<Option<&'static Slot>>,
+    slot: Cell<Option<&'static RingSlot>>,
     /// Whether the ring holds this thread's ThreadStart.
     announced: Cell<bool>,
     retry: Cell<u32>,
@@ -147,7 +147,7 @@ impl Thread {
     }
 
     /// This thread's ring, ready for other threads to publish into it on this thread's behalf.
-    pub(crate) fn shared_slot(&self, attachment: &Attachment) -> Option<&'static Slot> {
+    pub(crate) fn shared_slot(&self, attachment: &Attachment) -> Option<&'static RingSlot> {
         let slot = self.slot(attachment)?;
         if !self.announced.get() {
             let _lock = touched::before_record(attachment, slot);
@@ -162,7 +162,7 @@ impl Thread {
 
     /// This thread's ring in this attachment.
     #[inline]
-    fn slot(&self, attachment: &Attachment) -> Option<&'static Slot> {
+    fn slot(&self, attachment: &Attachment) -> Option<&'static RingSlot> {
         match self.slot.get() {
             Some(slot) if self.attachment.get() == attachment.number => Some(slot),
             _ => self.take_slot(attachment),
@@ -170,7 +170,7 @@ impl Thread {
     }
 
     #[cold]
-    fn take_slot(&self, attachment: &Attachment) -> Option<&'static Slot> {
+    fn take_slot(&self, attachment: &Attachment) -> Option<&'static RingSlot> {
         if self.attachment.get() == attachment.number && self.retry.get() > 0 {
             self.retry.set(self.retry.get() - 1);
             return None;

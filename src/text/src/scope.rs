@@ -39,7 +39,7 @@ struct Bound<T> {
     until: Option<usize>,
 }
 
-type Names<T> = HashMap<String, Bound<T>>;
+type ScopeNames<T> = HashMap<String, Bound<T>>;
 
 /// Names and entities so far.
 #[derive(Debug, Default)]
@@ -50,18 +50,18 @@ pub(crate) struct Scope {
     pub(crate) process: u32,
     processes: HashMap<u32, ProcessId>,
     threads: HashMap<(u32, u32), ThreadId>,
-    contexts: Names<ContextId>,
-    streams: Names<StreamId>,
+    contexts: ScopeNames<ContextId>,
+    streams: ScopeNames<StreamId>,
     legacy_streams: HashMap<ContextId, StreamId>,
     thread_streams: HashMap<(ContextId, ThreadId), StreamId>,
     stream_count: u32,
-    events: Names<EventId>,
+    events: ScopeNames<EventId>,
     event_count: u32,
     semaphores: HashMap<String, SemaphoreId>,
     sync_objects: HashMap<(u32, String), SyncObject>,
     file_batches: HashMap<String, FileBatchId>,
     file_batch_count: u32,
-    buffers: Names<AllocationId>,
+    buffers: ScopeNames<AllocationId>,
     buffer_count: u32,
     /// Buffers that nodes of graphs free.
     freed_by_nodes: HashSet<AllocationId>,
@@ -361,7 +361,7 @@ pub(crate) fn can_be_named(name: &str) -> bool {
 }
 
 /// Ends the life of the object called `name` on `line`.
-fn end<T: PartialEq>(names: &mut Names<T>, name: Option<&str>, id: T, line: usize) {
+fn end<T: PartialEq>(names: &mut ScopeNames<T>, name: Option<&str>, id: T, line: usize) {
     if let Some(bound) = name.and_then(|name| names.get_mut(name))
         && bound.id == id
     {

@@ -31,7 +31,7 @@ pub fn write(items: &[TraceItem]) -> String {
         threads: HashMap::new(),
         lines: HashMap::new(),
         freed: BTreeMap::new(),
-        graphs: graphs::Graphs::default(),
+        graphs: graphs::GraphNames::default(),
         file_batches: HashSet::new(),
         waiting: Vec::new(),
         text: String::new(),
@@ -58,7 +58,7 @@ struct Writer {
     lines: HashMap<OpSeq, u64>,
     /// Freed buffers by the address of their first byte; the newest of each address.
     freed: BTreeMap<u64, (AllocationId, ByteRange)>,
-    graphs: graphs::Graphs,
+    graphs: graphs::GraphNames,
     /// Batches of file transfers whose submission is written.
     file_batches: HashSet<FileBatchId>,
     /// Declarations that must stand behind the line that makes their context.

@@ -63,7 +63,7 @@ pub use process::{
 };
 pub use python::PythonRefusal;
 pub use record::{
-    Access, AccessList, AccessMode, Blobs, Envelope, ParamLayout, ProcessKey, Record, RunList,
+    Access, AccessList, Blobs, Envelope, ParamLayout, ProcessKey, Record, RecordedMode, RunList,
     ThreadKey, Words,
 };
 pub use ring::{IDLE, Producer, RING_HEADER_BYTES, RingHeader};

@@ -291,7 +291,7 @@ impl std::fmt::Debug for ParamLayout<'_> {
 
 /// How a kernel touched a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AccessMode {
+pub enum RecordedMode {
     /// Loads only.
     Read,
     /// At least one plain store.
@@ -306,7 +306,7 @@ pub enum AccessMode {
     StrongAtomic,
 }
 
-impl AccessMode {
+impl RecordedMode {
     /// Decodes the `mode` of `struct StreamsanAccess`.
     pub fn from_u32(mode: u32) -> Option<Self> {
         match mode {
@@ -329,7 +329,7 @@ pub struct Access {
     /// One past the last byte.
     pub end: u64,
     /// How.
-    pub mode: AccessMode,
+    pub mode: RecordedMode,
     /// Before the kernel's wait for its prerequisite grids (`griddepcontrol.wait`).
     pub early: bool,
 }
@@ -363,7 +363,7 @@ impl<'a> AccessList<'a> {
             Some(Access {
                 start: word_at(entry, 0)?,
                 end: word_at(entry, 8)?,
-                mode: AccessMode::from_u32(mode).unwrap_or(AccessMode::Write),
+                mode: RecordedMode::from_u32(mode).unwrap_or(RecordedMode::Write),
                 early: word >> 32 != 0,
             })
         })

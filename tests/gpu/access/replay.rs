@@ -14,11 +14,11 @@ use std::time::Duration;
 use std::{env, fs};
 use streamsan_kernels::Directory;
 use streamsan_kernels::access::{
-    AccessMode, Base, KernelAccess, Launch, Reach, Touch, WordKind, instantiate,
+    Base, KernelAccess, Launch, ParameterMode, Reach, Touch, WordKind, instantiate,
 };
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::image::ComputeCapability;
-use streamsan_kernels::reader::{CodeSource, Reader, Request};
+use streamsan_kernels::reader::{CodeForm, Reader, Request};
 use streamsan_kernels::toolkit::Places;
 use streamsan_model::{Basis, ByteRange, Extent, Mode};
 
@@ -74,8 +74,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let line = match read.get(&(launch.code.as_str(), launch.kernel.as_str())) {
             Some(Ok(read)) => {
                 let source = match read.source {
-                    CodeSource::Ptx => "PTX",
-                    CodeSource::Sass => "machine code",
+                    CodeForm::Ptx => "PTX",
+                    CodeForm::Sass => "machine code",
                 };
                 concluded(launch, &read.access, source)
             }
@@ -219,13 +219,13 @@ fn code_of(mode: Mode) -> usize {
     Mode::ALL.iter().position(|other| *other == mode).unwrap_or(Mode::ALL.len())
 }
 
-fn mode_of(mode: AccessMode) -> Option<Mode> {
+fn mode_of(mode: ParameterMode) -> Option<Mode> {
     Some(match mode {
-        AccessMode::None => return None,
-        AccessMode::Read => Mode::Read,
-        AccessMode::Write => Mode::Write,
-        AccessMode::ReadWrite => Mode::ReadWrite,
-        AccessMode::Atomic => Mode::Atomic,
-        AccessMode::Unknown => Mode::MayWrite,
+        ParameterMode::None => return None,
+        ParameterMode::Read => Mode::Read,
+        ParameterMode::Write => Mode::Write,
+        ParameterMode::ReadWrite => Mode::ReadWrite,
+        ParameterMode::Atomic => Mode::Atomic,
+        ParameterMode::Unknown => Mode::MayWrite,
     })
 }

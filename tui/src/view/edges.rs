@@ -20,13 +20,13 @@ struct Spot {
     below: bool,
 }
 
-struct Screen<'a> {
+struct EdgeScreen<'a> {
     state: &'a State,
     areas: &'a Areas,
     rows: &'a [(Row, bool)],
 }
 
-impl Screen<'_> {
+impl EdgeScreen<'_> {
     fn spot(&self, place: &Place) -> Option<Spot> {
         let view = self.state.view()?;
         let grid = view.grid();
@@ -109,7 +109,7 @@ pub(super) fn draw(
     rows: &[(Row, bool)],
     buffer: &mut Buffer,
 ) {
-    let screen = Screen { state, areas, rows };
+    let screen = EdgeScreen { state, areas, rows };
     if let Some(finding) = state.current_finding() {
         let place = |g: OpSeq| state.place_of(g);
         let second = place(finding.second.op);

@@ -9,25 +9,26 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use streamsan_model::OpGroup;
 
-enum Line {
+enum HelpLine {
     Headline(&'static str),
     Key(String, String),
 }
 
-fn lines() -> Vec<Line> {
+fn lines() -> Vec<HelpLine> {
     let mut lines = Vec::new();
     for section in Section::ALL {
-        lines.push(Line::Headline(section.description()));
+        lines.push(HelpLine::Headline(section.description()));
         let bindings = TABLE.iter().filter(|binding| binding.section == section);
-        lines.extend(bindings.map(|b| Line::Key(b.shown.to_owned(), b.help.to_owned())));
+        lines.extend(bindings.map(|b| HelpLine::Key(b.shown.to_owned(), b.help.to_owned())));
     }
-    lines.push(Line::Headline("Mouse"));
-    lines
-        .extend(MOUSE.iter().map(|(what, help)| Line::Key((*what).to_owned(), (*help).to_owned())));
-    lines.push(Line::Headline("Letters (a capital: several operations)"));
-    lines.push(Line::Key("!".to_owned(), "A side of a race.".to_owned()));
+    lines.push(HelpLine::Headline("Mouse"));
+    lines.extend(
+        MOUSE.iter().map(|(what, help)| HelpLine::Key((*what).to_owned(), (*help).to_owned())),
+    );
+    lines.push(HelpLine::Headline("Letters (a capital: several operations)"));
+    lines.push(HelpLine::Key("!".to_owned(), "A side of a race.".to_owned()));
     lines.extend(OpGroup::ALL.iter().rev().map(|&group| {
-        Line::Key(Theme::letter(group, false).to_owned(), group.description().to_owned())
+        HelpLine::Key(Theme::letter(group, false).to_owned(), group.description().to_owned())
     }));
     lines
 }
@@ -44,10 +45,10 @@ pub(super) fn draw(first: usize, theme: Theme, area: Rect, buffer: &mut Buffer) 
     for (line, content) in (1..area.height).zip(lines.iter().skip(first)) {
         let row = line_of(area, line);
         match content {
-            Line::Headline(text) => {
+            HelpLine::Headline(text) => {
                 put(buffer, row, row.x, text, Style::new().add_modifier(Modifier::UNDERLINED));
             }
-            Line::Key(keys, help) => {
+            HelpLine::Key(keys, help) => {
                 let (keys, help) = match theme.glyphs {
                     Glyphs::Unicode => (keys.clone(), help.clone()),
                     Glyphs::Ascii => (theme.plain(keys.clone()), theme.plain(help.clone())),

@@ -32,7 +32,7 @@ pub(crate) struct Launch {
 }
 
 /// The order of a kernel beside the chain of its stream.
-struct Beside {
+struct KernelOrder {
     /// At the kernel's begin.
     begin: Arc<Know>,
     /// Behind the kernel's wait; equal to `begin` where the kernel does not wait.
@@ -106,7 +106,7 @@ fn begin_in_chain(core: &Core, state: &StreamState) -> (Arc<Know>, Arc<Know>) {
 /// documentation does not say whether that wait reaches past a primary that did not wait itself;
 /// the weaker reading is that it does not. Documented: Programming Guide, Programmatic Dependent
 /// Launch.
-fn behind_primary(core: &Core, state: &StreamState, control: GridControl) -> Beside {
+fn behind_primary(core: &Core, state: &StreamState, control: GridControl) -> KernelOrder {
     let begin = match &state.primary {
         Primary::Beside { start } if core.applies(Rule::ProgrammaticBase) => {
             let mut begin = Arc::clone(&state.know);
@@ -123,12 +123,12 @@ fn behind_primary(core: &Core, state: &StreamState, control: GridControl) -> Bes
             _ => Arc::make_mut(&mut waited).documented.raise(state.chain, state.last),
         }
     }
-    Beside { begin, waited }
+    KernelOrder { begin, waited }
 }
 
 /// An ordinary launch of a kernel that waits, behind events that other kernels record by attribute:
 /// the kernel begins behind all earlier work of its stream.
-fn behind_events(core: &Core, op: &Operation, state: &mut StreamState) -> Beside {
+fn behind_events(core: &Core, op: &Operation, state: &mut StreamState) -> KernelOrder {
     let last = state.last;
     core.join_open(state);
     let mut begin = Arc::clone(&state.know);
@@ -136,7 +136,7 @@ fn behind_events(core: &Core, op: &Operation, state: &mut StreamState) -> Beside
         Arc::make_mut(&mut begin).documented.raise(state.chain, last);
     }
     debug_assert!(last < op.g.0, "operations come in the order of their issue");
-    Beside { waited: Arc::clone(&begin), begin }
+    KernelOrder { waited: Arc::clone(&begin), begin }
 }
 
 /// Launches a kernel beside the chain of its stream. The next ordinary operation of the stream is
@@ -149,7 +149,7 @@ fn launch_beside(
     core: &mut Core,
     op: &Operation,
     launch: Launch,
-    (mut state, Beside { begin, mut waited }): (Box<StreamState>, Beside),
+    (mut state, KernelOrder { begin, mut waited }): (Box<StreamState>, KernelOrder),
     awaited: &[Part],
 ) {
     let Launch { stream, kernel, control, event, .. } = launch;

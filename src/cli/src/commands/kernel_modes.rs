@@ -9,7 +9,7 @@ use streamsan_names::printable_line;
 use streamsan_store::Coverage;
 
 /// What is known of a kernel.
-struct Row<'a> {
+struct ModesRow<'a> {
     name: &'a str,
     launches: u64,
     /// `None` where nobody looked at its code.
@@ -30,7 +30,7 @@ struct Sum {
 
 /// The kernels of a trace, those launched most often first.
 pub(super) struct KernelModes<'a> {
-    rows: Vec<Row<'a>>,
+    rows: Vec<ModesRow<'a>>,
     gaps: BTreeMap<KernelGap, u64>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> KernelModes<'a> {
             let code = entities.kernel_code(id);
             let words = code.map_or(&[][..], |code| &code.words);
             let known = words.iter().filter(|word| word.mode != Some(Mode::MayWrite)).count();
-            Row {
+            ModesRow {
                 name: entities.kernel(id).map_or("(undeclared)", |kernel| &kernel.name),
                 launches,
                 source: code.map(|code| code.source),
@@ -62,7 +62,7 @@ impl<'a> KernelModes<'a> {
                 known: known as u64,
             }
         };
-        let mut rows: Vec<Row<'a>> = launches.iter().map(row).collect();
+        let mut rows: Vec<ModesRow<'a>> = launches.iter().map(row).collect();
         rows.sort_by_key(|row| (std::cmp::Reverse(row.launches), row.name));
         let mut gaps = BTreeMap::new();
         for kernel in &coverage.kernels {

@@ -35,15 +35,17 @@ pub(crate) fn kernels(options: &KernelsOptions) -> Result<ExitCode, Error> {
     let listing = Listing::new(&image, options.device);
     let mut read = machine_code(&bytes, &image, &listing, options.device).into_iter();
     let kernels = listing.kernels.iter().map(|kernel| match kernel.module {
-        Some(module) => Row::new(kernel, Accesses::by_ptx(&listing.modules[module], &kernel.name)),
-        None => Row::new(kernel, read.next().map_or_else(Accesses::default, Accesses::read)),
+        Some(module) => {
+            KernelRow::new(kernel, Accesses::by_ptx(&listing.modules[module], &kernel.name))
+        }
+        None => KernelRow::new(kernel, read.next().map_or_else(Accesses::default, Accesses::read)),
     });
     let kernels: Vec<_> = kernels.collect();
     if options.json {
-        let kernels: Vec<_> = kernels.iter().map(Row::json).collect();
+        let kernels: Vec<_> = kernels.iter().map(KernelRow::json).collect();
         print_json(&json!({ "kernels": kernels }));
     } else {
-        let kernels: Vec<_> = kernels.iter().map(Row::text).collect();
+        let kernels: Vec<_> = kernels.iter().map(KernelRow::text).collect();
         print(&kernels.join("\n"));
     }
     for problem in &listing.problems {
@@ -194,13 +196,13 @@ fn ranges(access: &KernelAccess, base: Base) -> BTreeSet<String> {
 }
 
 /// A kernel and all that is told of it.
-struct Row<'l> {
+struct KernelRow<'l> {
     kernel: &'l ListedKernel,
     parameters: &'l [Parameter],
     accesses: Accesses,
 }
 
-impl<'l> Row<'l> {
+impl<'l> KernelRow<'l> {
     fn new(kernel: &'l ListedKernel, mut accesses: Accesses) -> Self {
         let parameters = kernel.parameters.as_deref().unwrap_or_else(|reason| {
             accesses.unknown.push(format!("its parameters are not known: {reason}"));

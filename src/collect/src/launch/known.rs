@@ -26,7 +26,7 @@ impl Resolved {
 
 /// The final word on a launch that was handed on by its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct KnownLaunch {
     pub(crate) g: OpSeq,
     /// Its accesses; `None` where they are known from elsewhere.
     pub(crate) accesses: Option<Vec<Access>>,

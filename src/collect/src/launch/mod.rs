@@ -29,7 +29,7 @@
 //! - *Code known*: [`CodeKnown`] is queued. Launches are looked at again a few at a time, because
 //!   thousands may have waited for one answer.
 //! - *Known*: the accesses do not change any more. [`Resolved`] says in which way a launch leaves its
-//!   resolution. Where the launch had been handed on by its words, [`Known`] carries what replaces
+//!   resolution. Where the launch had been handed on by its words, [`KnownLaunch`] carries what replaces
 //!   them to the trace, and the run is analysed again at its end.
 //!
 //! The simulated driver reports what kernels touched. A report may come before or after its launch is
@@ -45,5 +45,5 @@ mod reports;
 
 pub(crate) use by_words::{ByWords, CodeKnown, LaunchedWith, Special, Targets};
 pub(crate) use entrance::{Entrance, Pressure};
-pub(crate) use known::{Known, Resolved};
+pub(crate) use known::{KnownLaunch, Resolved};
 pub(crate) use reports::{MeasuredReport, Report, Reports};

@@ -1,4 +1,6 @@
-use super::{BATCH, BATCH_BYTES, Batch, Beside, MOST_WAITING, Place, Relay, Shared, Step, record};
+use super::{
+    BATCH, BATCH_BYTES, Batch, Beside, MOST_WAITING, Place, Relay, RelayState, Step, record,
+};
 use crate::listener::Silent;
 use crate::recorder::Recorder;
 use std::cell::Cell;
@@ -99,7 +101,7 @@ fn what_waits_for_the_recorder_is_bounded() {
 fn batches_that_wait_are_full() {
     let folder = tempfile::tempdir().expect("a folder");
     let (give, given) = sync_channel(1);
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(RelayState::default());
     let seen = Arc::clone(&shared);
     // It takes nothing until it has a recorder.
     let thread = thread::spawn(move || record(&seen, &given));

@@ -97,7 +97,7 @@ impl Arrays {
 
 /// The contents of a descriptor (`CUDA_ARRAY_DESCRIPTOR`, `CUDA_ARRAY3D_DESCRIPTOR`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct ArrayShape {
     width: u64,
     height: u64,
     depth: u64,
@@ -105,7 +105,7 @@ pub(super) struct Shape {
     flags: u32,
 }
 
-impl Shape {
+impl ArrayShape {
     /// Reads a descriptor whose sizes are words of `word` bytes, `dimensions` of them.
     pub(super) fn read(bytes: &[u8], word: usize, dimensions: usize) -> Option<Self> {
         let number = |at: usize, len: usize| -> Option<u64> {
@@ -185,7 +185,7 @@ pub(super) fn create(resolution: &mut Resolution<'_>, dimensions: usize) -> Opti
     let handle = resolution.call.out(0)?;
     // The first ABI had sizes of 32 bits.
     let word = if resolution.call.api.name().ends_with("_v2") { 8 } else { 4 };
-    let shape = Shape::read(resolution.call.pointee.as_deref()?, word, dimensions)?;
+    let shape = ArrayShape::read(resolution.call.pointee.as_deref()?, word, dimensions)?;
     let range = resolution.tables.arrays.take(shape.bytes())?;
     let allocation = resolution.new_made_up(range, MemoryKind::Array, None);
     resolution.tables.arrays.arrays.insert(handle, shape.at(allocation, range.start));
@@ -204,7 +204,7 @@ pub(super) fn destroy(resolution: &mut Resolution<'_>) -> Option<Action> {
 /// `cuMipmappedArrayCreate(array, descriptor, levels)`.
 pub(super) fn create_mipmapped(resolution: &mut Resolution<'_>) -> Option<Action> {
     let handle = resolution.call.out(0)?;
-    let shape = Shape::read(resolution.call.pointee.as_deref()?, 8, 3)?;
+    let shape = ArrayShape::read(resolution.call.pointee.as_deref()?, 8, 3)?;
     mipmapped(resolution, handle, shape, resolution.call.arg(2), MemoryKind::Array, None)
 }
 
@@ -212,13 +212,13 @@ pub(super) fn create_mipmapped(resolution: &mut Resolution<'_>) -> Option<Action
 pub(super) fn mipmapped(
     resolution: &mut Resolution<'_>,
     handle: u64,
-    shape: Shape,
+    shape: ArrayShape,
     levels: u64,
     kind: MemoryKind,
     backing: Option<streamsan_model::Backing>,
 ) -> Option<Action> {
     // The driver makes at most as many as the largest size has bits.
-    let shapes: Vec<Shape> = (0..levels.min(64) as u32).map(|n| shape.level(n)).collect();
+    let shapes: Vec<ArrayShape> = (0..levels.min(64) as u32).map(|n| shape.level(n)).collect();
     let bytes = shapes.iter().fold(0u64, |sum, shape| sum.saturating_add(shape.bytes()));
     let range = resolution.tables.arrays.take(bytes)?;
     let allocation = resolution.new_made_up(range, kind, backing);

@@ -13,7 +13,7 @@ use crate::kernel_code::{CodeId, mode};
 use crate::launch::Special;
 use std::collections::HashMap;
 use streamsan_kernels::access::{
-    AccessMode, Base, KernelAccess, Launch, PointerWord, Reach, Shapes, Touch, Touched, Waited,
+    Base, KernelAccess, Launch, ParameterMode, PointerWord, Reach, Shapes, Touch, Touched, Waited,
     WordKind, Workspace,
 };
 use streamsan_model::{
@@ -175,14 +175,18 @@ pub(super) fn touch(
 }
 
 /// The accesses through a tensor map, a texture or a surface, before and behind the wait.
-fn special_modes(kernel: &KernelAccess, base: Base, all: AccessMode) -> Vec<(Waited, AccessMode)> {
+fn special_modes(
+    kernel: &KernelAccess,
+    base: Base,
+    all: ParameterMode,
+) -> Vec<(Waited, ParameterMode)> {
     if !kernel.waits {
         return vec![(Waited::No, all)];
     }
     let of = |waited| {
         let own = kernel.accesses.iter().filter(|access| access.base == base);
         let own = own.filter(|access| access.waited == waited);
-        own.fold(AccessMode::None, |mode, access| mode.and(access.touch))
+        own.fold(ParameterMode::None, |mode, access| mode.and(access.touch))
     };
     [Waited::No, Waited::Perhaps, Waited::Yes].map(|waited| (waited, of(waited))).to_vec()
 }

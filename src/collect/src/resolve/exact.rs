@@ -4,7 +4,7 @@ use super::memory::Memory;
 use streamsan_model::{
     Access, Allocation, AllocationId, Basis, ByteRange, Extent, MemoryKind, Mode, ProcessId,
 };
-use streamsan_wire::{Access as Touched, AccessMode};
+use streamsan_wire::{Access as Touched, RecordedMode};
 
 /// Device memory that no recorded call made: as coarse as ordinary host memory.
 pub(super) fn foreign(id: AllocationId, process: ProcessId) -> Allocation {
@@ -33,12 +33,12 @@ pub(super) fn accesses(
     let mut homeless: Vec<(ByteRange, Mode)> = Vec::new();
     for touch in touched {
         let mode = match touch.mode {
-            AccessMode::Read => Mode::Read,
-            AccessMode::Write => Mode::Write,
-            AccessMode::Atomic => Mode::Atomic,
-            AccessMode::StrongRead => Mode::StrongRead,
-            AccessMode::StrongWrite => Mode::StrongWrite,
-            AccessMode::StrongAtomic => Mode::StrongAtomic,
+            RecordedMode::Read => Mode::Read,
+            RecordedMode::Write => Mode::Write,
+            RecordedMode::Atomic => Mode::Atomic,
+            RecordedMode::StrongRead => Mode::StrongRead,
+            RecordedMode::StrongWrite => Mode::StrongWrite,
+            RecordedMode::StrongAtomic => Mode::StrongAtomic,
         };
         let mut start = touch.start;
         // Neighbouring allocations may have been merged into one range.

@@ -10,7 +10,7 @@ use crate::host_event::HostEvent;
 use streamsan_model::{
     Access, Action, AllocationId, Basis, ByteRange, Extent, MemoryKind, Mode, SyncObject,
 };
-use streamsan_wire::{AccessMode, HostCall, HostOrder};
+use streamsan_wire::{HostCall, HostOrder, RecordedMode};
 
 /// Handle of the context in which the handles of an event mean something, 0 where that is not
 /// recorded.
@@ -106,14 +106,14 @@ fn fence_touched(resolution: &mut Resolution<'_>, event: &HostEvent) -> Option<A
 /// Such an access, and an atomic one, is for the device what a strong operation at system scope is
 /// (`Mode::is_strong`).
 fn mode(recorded: u64, is_single: bool) -> Mode {
-    let recorded = u32::try_from(recorded).ok().and_then(AccessMode::from_u32);
+    let recorded = u32::try_from(recorded).ok().and_then(RecordedMode::from_u32);
     match recorded {
-        Some(AccessMode::Read) if !is_single => Mode::Read,
-        Some(AccessMode::Read | AccessMode::StrongRead) => Mode::StrongRead,
-        Some(AccessMode::Atomic | AccessMode::StrongAtomic) => Mode::StrongAtomic,
-        Some(AccessMode::StrongWrite) => Mode::StrongWrite,
-        Some(AccessMode::Write) | None if is_single => Mode::StrongWrite,
-        Some(AccessMode::Write) | None => Mode::Write,
+        Some(RecordedMode::Read) if !is_single => Mode::Read,
+        Some(RecordedMode::Read | RecordedMode::StrongRead) => Mode::StrongRead,
+        Some(RecordedMode::Atomic | RecordedMode::StrongAtomic) => Mode::StrongAtomic,
+        Some(RecordedMode::StrongWrite) => Mode::StrongWrite,
+        Some(RecordedMode::Write) | None if is_single => Mode::StrongWrite,
+        Some(RecordedMode::Write) | None => Mode::Write,
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct KnownKernel {
 
 /// The driver's description of a handle.
 #[derive(Clone, Debug)]
-struct Told {
+struct DescribedKernel {
     /// Mangled, empty where the driver did not tell.
     name: Box<str>,
     params: Option<Layout>,
@@ -48,7 +48,7 @@ struct Told {
 /// The function handles of a process.
 #[derive(Debug, Default)]
 pub(super) struct Functions {
-    told: HashMap<u64, Told>,
+    told: HashMap<u64, DescribedKernel>,
     /// The kernels that handles mean, once they were used.
     known: HashMap<u64, KnownKernel>,
 }
@@ -64,7 +64,7 @@ impl Functions {
     /// A handle stands for this kernel from now on.
     pub(super) fn tell(&mut self, first: &FirstLaunch) {
         let FirstLaunch { function, ref name, ref params, home, .. } = *first;
-        let told = Told { name: name.clone(), params: params.clone(), home };
+        let told = DescribedKernel { name: name.clone(), params: params.clone(), home };
         self.told.insert(function, told);
         self.known.remove(&function);
     }
@@ -76,7 +76,7 @@ pub(super) fn known(resolution: &mut Resolution<'_>, function: u64) -> Option<Kn
         return Some(known.clone());
     }
     let told = resolution.tables.functions.told.get(&function).cloned();
-    let Some(Told { name, params, home }) = told else {
+    let Some(DescribedKernel { name, params, home }) = told else {
         return resolution.call.succeeded().then(|| unnamed(resolution, function));
     };
     let images = resolution.tables.modules.of_function(function, home);

@@ -10,7 +10,7 @@ use super::tensor_maps;
 use super::textures;
 use crate::kernel_code::{CodeId, Knowledge};
 use crate::launch::{ByWords, Resolved, Special, Targets};
-use streamsan_kernels::access::{AccessMode, KernelAccess, WordKind};
+use streamsan_kernels::access::{KernelAccess, ParameterMode, WordKind};
 use streamsan_model::{
     Action, Basis, EventId, GridControl, KernelGap, LaunchEventKind, Mode, StreamId,
 };
@@ -275,8 +275,8 @@ fn by_code(
 fn is_unseen(kernel: &KernelAccess) -> bool {
     kernel.pointers.iter().any(|word| match word.kind {
         WordKind::Pointer => false,
-        WordKind::TensorMap => !matches!(word.mode, AccessMode::None | AccessMode::Read),
-        WordKind::Handle => word.mode != AccessMode::None,
+        WordKind::TensorMap => !matches!(word.mode, ParameterMode::None | ParameterMode::Read),
+        WordKind::Handle => word.mode != ParameterMode::None,
     })
 }
 

@@ -23,14 +23,14 @@ const MOST_ENDED: usize = 4096;
 
 /// Loads that are over. A launch may be looked at again after its module is gone.
 #[derive(Debug, Default)]
-struct Ended {
+struct EndedLoads {
     /// The images, the call that loaded them and the one that unloaded them.
     loads: VecDeque<(ImagesId, u64, u64)>,
     /// The latest end that is no longer counted.
     forgotten: u64,
 }
 
-impl Ended {
+impl EndedLoads {
     fn add(&mut self, loaded: Loaded, until: u64) {
         if loaded.library.is_some() {
             return;
@@ -56,7 +56,7 @@ struct Function {
 #[derive(Debug, Default)]
 pub(super) struct Modules {
     loaded: HashMap<u64, Loaded>,
-    ended: Ended,
+    ended: EndedLoads,
     functions: HashMap<u64, Function>,
 }
 

@@ -25,7 +25,7 @@ const SUB_ALLOCATOR: u64 = 1;
 
 /// A region that has ended.
 #[derive(Clone, Copy, Debug)]
-struct Ended {
+struct EndedRegion {
     block: Block,
     died: u64,
 }
@@ -36,7 +36,7 @@ pub(super) struct Pools {
     heaps: BTreeMap<u64, ByteRange>,
     live: BTreeMap<u64, Block>,
     /// Ended regions of heaps by start address, oldest first.
-    ended: BTreeMap<u64, VecDeque<Ended>>,
+    ended: BTreeMap<u64, VecDeque<EndedRegion>>,
     /// Bounds how far below an address an ended region that holds it can begin.
     longest_ended: u64,
     /// The sizes of live regions, which are declared again when they change.
@@ -53,7 +53,7 @@ impl Pools {
     /// The region that held `address` when the call at `g` was entered.
     pub(super) fn find_at(&self, address: u64, g: u64) -> Option<&Block> {
         let live = self.find(address).filter(|block| block.born <= g);
-        let was_alive = |ended: &&Ended| ended.block.born <= g && g < ended.died;
+        let was_alive = |ended: &&EndedRegion| ended.block.born <= g && g < ended.died;
         live.or_else(|| self.ended_at(address).find(was_alive).map(|ended| &ended.block))
     }
 
@@ -69,13 +69,13 @@ impl Pools {
     pub(super) fn next_start_at(&self, address: u64, g: u64) -> Option<u64> {
         let above = address.saturating_add(1)..;
         let live = self.live.range(above.clone()).find(|(_, b)| b.born <= g).map(|(&s, _)| s);
-        let was_alive = |ended: &Ended| ended.block.born <= g && g < ended.died;
+        let was_alive = |ended: &EndedRegion| ended.block.born <= g && g < ended.died;
         let ended =
             self.ended.range(above).find(|(_, all)| all.iter().any(was_alive)).map(|(&s, _)| s);
         live.into_iter().chain(ended).min()
     }
 
-    fn ended_at(&self, address: u64) -> impl Iterator<Item = &Ended> {
+    fn ended_at(&self, address: u64) -> impl Iterator<Item = &EndedRegion> {
         let lowest = address.saturating_sub(self.longest_ended);
         self.ended
             .range(lowest..=address)
@@ -118,7 +118,7 @@ impl Pools {
             }
         }
         let all = self.ended.entry(address).or_default();
-        all.push_back(Ended { block, died });
+        all.push_back(EndedRegion { block, died });
         if all.len() > depth {
             all.pop_front();
         }

@@ -16,7 +16,7 @@ mod streams;
 use super::code_accesses::Instances;
 use super::gaps::Gaps;
 use super::kernels::Kernels;
-use super::sharing::Shared;
+use super::sharing::SharedHandles;
 use super::tables::{Ids, ProcessTables};
 use crate::call::Call;
 use crate::kernel_code::Codes;
@@ -42,7 +42,7 @@ pub(super) struct Resolution<'a> {
     pub(super) tables: &'a mut ProcessTables,
     pub(super) ids: &'a mut Ids,
     pub(super) kernels: &'a mut Kernels,
-    pub(super) shared: &'a mut Shared,
+    pub(super) shared: &'a mut SharedHandles,
     pub(super) gaps: &'a mut Gaps,
     pub(super) codes: &'a mut Codes,
     pub(super) instances: &'a mut Instances,

@@ -10,7 +10,7 @@ use super::handlers::{Treatment, treatment};
 use super::host;
 use super::kernels::Kernels;
 use super::resolution::{LaunchNote, Resolution};
-use super::sharing::Shared;
+use super::sharing::SharedHandles;
 use super::tables::{Ids, ProcessTables};
 use crate::call::{Call, Origin};
 use crate::host_event::HostEvent;
@@ -32,7 +32,7 @@ const HOST_FUNCTION: &str = "host function";
 /// Former generations of an address that are kept: what launches touched may become known late.
 const GENERATIONS: usize = 64;
 
-struct Known {
+struct KnownEntryPoint {
     name: Arc<str>,
     treatment: Treatment,
     per_thread: bool,
@@ -63,7 +63,7 @@ fn moves_data(action: &Action) -> bool {
 
 /// Turns calls into trace items.
 pub(crate) struct Resolver {
-    known: Vec<Known>,
+    known: Vec<KnownEntryPoint>,
     host_function: Arc<str>,
     /// Names by [`HostCall`].
     host_calls: Vec<Arc<str>>,
@@ -71,7 +71,7 @@ pub(crate) struct Resolver {
     threads: Vec<bool>,
     kernels: Kernels,
     ids: Ids,
-    shared: Shared,
+    shared: SharedHandles,
     gaps: Gaps,
     codes: Codes,
     instances: Instances,
@@ -91,7 +91,7 @@ impl Resolver {
     pub(crate) fn new(exact_accesses: bool) -> Self {
         let known = Api::ALL.iter().map(|&api| {
             let (treatment, per_thread) = treatment(api);
-            Known { name: api.name().into(), treatment, per_thread }
+            KnownEntryPoint { name: api.name().into(), treatment, per_thread }
         });
         Self {
             known: known.collect(),
@@ -101,7 +101,7 @@ impl Resolver {
             threads: Vec::new(),
             kernels: Kernels::default(),
             ids: Ids::default(),
-            shared: Shared::default(),
+            shared: SharedHandles::default(),
             gaps: Gaps::default(),
             codes: Codes::new(exact_accesses),
             instances: Instances::default(),

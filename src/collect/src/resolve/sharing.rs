@@ -17,7 +17,7 @@ type Handle = [u8; 64];
 
 /// The meaning of handles in all processes of the run.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct SharedHandles {
     /// Memory, and its length where the exporter is in the run.
     memory: HashMap<Handle, (Backing, Option<u64>)>,
     events: HashMap<Handle, EventId>,
@@ -29,7 +29,7 @@ pub(super) struct Shared {
     late: bool,
 }
 
-impl Shared {
+impl SharedHandles {
     /// A file stands for physical memory. Process ids are used again: the latest counts.
     pub(super) fn export_file(&mut self, mark: u64, memory: BackingId) {
         self.files.insert(mark, memory);
@@ -231,7 +231,7 @@ pub(super) fn external_buffer(resolution: &mut Resolution<'_>) -> Option<Action>
 pub(super) fn external_array(resolution: &mut Resolution<'_>) -> Option<Action> {
     let handle = resolution.call.out(0)?;
     let bytes = resolution.call.pointee.as_deref()?;
-    let shape = arrays::Shape::read(bytes.get(8..48)?, 8, 3)?;
+    let shape = arrays::ArrayShape::read(bytes.get(8..48)?, 8, 3)?;
     let levels = number(resolution, 48)? & 0xffff_ffff;
     arrays::mipmapped(resolution, handle, shape, levels, MemoryKind::Array, None)
 }

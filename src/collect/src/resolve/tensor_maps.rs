@@ -31,18 +31,18 @@ type Content = [u8; BYTES];
 struct Tensor {
     start: u64,
     /// `None` where the bytes are not known.
-    shape: Option<Shape>,
+    shape: Option<BoxShape>,
 }
 
 /// `width` bytes, repeated in each level as often and as far apart as it says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Shape {
+struct BoxShape {
     width: u64,
     /// `(stride, count)`, in ascending order.
     levels: Vec<(u64, u64)>,
 }
 
-impl Shape {
+impl BoxShape {
     /// From the dimensions in elements and the strides in bytes, the innermost dimension first;
     /// elements of the innermost one lie side by side.
     fn new(element: u64, dimensions: &[u64], strides: &[u64]) -> Option<Self> {
@@ -139,7 +139,7 @@ pub(super) fn encode(resolution: &mut Resolution<'_>, interleave: usize) -> Opti
     let plain = call.arg(interleave) == NOT_INTERLEAVED;
     let shape = element
         .filter(|_| plain)
-        .and_then(|&element| Shape::new(element, &words(call.input(4)), &words(call.input(5))));
+        .and_then(|&element| BoxShape::new(element, &words(call.input(4)), &words(call.input(5))));
     resolution.tables.tensor_maps.insert(content, Tensor { start: call.arg(3), shape });
     None
 }

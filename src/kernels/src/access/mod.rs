@@ -109,8 +109,8 @@ pub use domain::expression::{ExprId, Index, Operator, Symbol, SymbolId};
 pub use fixpoint::grid_control::Waited;
 pub use launch::instantiate::{Launch, Reach, Touched, Workspace, instantiate};
 pub use launch::memo::Shapes;
+pub use streamsan_model::WordKind;
 pub use summary::conclude::{analyse, analyse_code, analyse_kernel};
 pub use summary::result::{
-    AccessMode, Base, GlobalUse, HeldPointer, KernelAccess, PointerWord, SymbolicAccess, Touch,
-    WordKind,
+    Base, GlobalUse, HeldPointer, KernelAccess, ParameterMode, PointerWord, SymbolicAccess, Touch,
 };

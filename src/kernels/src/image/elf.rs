@@ -20,7 +20,7 @@ pub(super) struct Elf<'a> {
 
 /// A section that has bytes in the file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Section<'a> {
+pub(super) struct ElfSection<'a> {
     pub(super) name: &'a [u8],
     /// In bytes from the start of the file.
     pub(super) offset: u64,
@@ -29,7 +29,7 @@ pub(super) struct Section<'a> {
 
 /// A function that a symbol names.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Function<'a> {
+pub(super) struct FunctionSymbol<'a> {
     /// Index of its symbol.
     pub(super) symbol: u32,
     pub(super) name: &'a [u8],
@@ -95,17 +95,17 @@ impl<'a> Elf<'a> {
     }
 
     /// Sections with bytes in the file, in order.
-    pub(super) fn sections(&self) -> impl Iterator<Item = Result<Section<'a>, ImageError>> + '_ {
+    pub(super) fn sections(&self) -> impl Iterator<Item = Result<ElfSection<'a>, ImageError>> + '_ {
         let here = self.sections.iter().filter(|section| section.sh_type(LE) != SHT_NOBITS);
         here.map(|section| {
             let name = self.sections.section_name(LE, section)?;
             let data = section.data(LE, self.bytes)?;
-            Ok(Section { name, offset: section.sh_offset.get(LE), data })
+            Ok(ElfSection { name, offset: section.sh_offset.get(LE), data })
         })
     }
 
     /// Functions that are defined in the file, in the order of their symbols.
-    pub(super) fn functions(&self) -> Result<Vec<Function<'a>>, ImageError> {
+    pub(super) fn functions(&self) -> Result<Vec<FunctionSymbol<'a>>, ImageError> {
         let symbols = self.sections.symbols(LE, self.bytes, SHT_SYMTAB)?;
         let defined =
             symbols.enumerate().filter(|(_, s)| s.st_type() == STT_FUNC && !s.is_undefined(LE));
@@ -113,7 +113,7 @@ impl<'a> Elf<'a> {
             .map(|(index, symbol)| {
                 let name = symbol.name(LE, symbols.strings())?;
                 let (size, other) = (symbol.st_size.get(LE), symbol.st_other.0);
-                Ok(Function { symbol: index.0 as u32, name, size, other })
+                Ok(FunctionSymbol { symbol: index.0 as u32, name, size, other })
             })
             .collect()
     }

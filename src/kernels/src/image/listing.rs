@@ -33,7 +33,7 @@ pub struct ListedKernel {
     pub parameters: Result<Vec<Parameter>, ImageError>,
     /// Its newest PTX, as an index into [`Listing::modules`].
     pub module: Option<usize>,
-    described_by: Option<Rank>,
+    described_by: Option<ListingRank>,
 }
 
 /// A piece of code that has a kernel.
@@ -75,12 +75,12 @@ pub enum Unreadable {
 
 /// Where a piece of code is.
 #[derive(Clone, Copy)]
-struct Place {
+struct CodePlace {
     container: usize,
     relocatable: bool,
 }
 
-impl Place {
+impl CodePlace {
     fn source(self, kind: CodeKind, target: Option<Target>, code_size: Option<u64>) -> Source {
         let Self { container, relocatable } = self;
         Source { kind, target, code_size, relocatable, container }
@@ -88,7 +88,7 @@ impl Place {
 }
 
 /// How good a description of a kernel is: PTX before machine code, newer before older.
-type Rank = (bool, Option<Target>);
+type ListingRank = (bool, Option<Target>);
 
 impl Listing {
     /// Lists the kernels of all pieces of code, or of those only that the driver would choose for
@@ -103,7 +103,7 @@ impl Listing {
         for relocatable in [false, true] {
             let containers = image.containers.iter().enumerate();
             for (at, container) in containers.filter(|(_, c)| c.relocatable == relocatable) {
-                let place = Place { container: at, relocatable };
+                let place = CodePlace { container: at, relocatable };
                 match device {
                     None => {
                         for entry in &container.entries {
@@ -128,7 +128,7 @@ impl Listing {
 
     /// Adds the kernels of a piece of code. One that is not `loaded` only describes kernels that
     /// are there already.
-    fn add(&mut self, entry: &Entry<'_>, place: Place, loaded: bool) {
+    fn add(&mut self, entry: &Entry<'_>, place: CodePlace, loaded: bool) {
         let outcome = match entry.kind {
             CodeKind::Ptx => self.add_ptx(entry, place, loaded),
             CodeKind::Cubin => self.add_cubin(entry, place),
@@ -139,7 +139,12 @@ impl Listing {
         }
     }
 
-    fn add_ptx(&mut self, entry: &Entry<'_>, place: Place, loaded: bool) -> Result<(), Unreadable> {
+    fn add_ptx(
+        &mut self,
+        entry: &Entry<'_>,
+        place: CodePlace,
+        loaded: bool,
+    ) -> Result<(), Unreadable> {
         if entry.size > self.room {
             return Err(ImageError::TooLarge { claimed: entry.size, limit: self.room }.into());
         }
@@ -167,7 +172,7 @@ impl Listing {
         Ok(())
     }
 
-    fn add_cubin(&mut self, entry: &Entry<'_>, place: Place) -> Result<(), Unreadable> {
+    fn add_cubin(&mut self, entry: &Entry<'_>, place: CodePlace) -> Result<(), Unreadable> {
         let code = entry.code()?;
         let cubin = Cubin::parse(&code)?;
         let target = entry.target.or(cubin.target);

@@ -20,7 +20,7 @@ pub fn select<'e, 'a>(
 where
     'a: 'e,
 {
-    let mut best: Option<(Rank, &Entry<'a>)> = None;
+    let mut best: Option<(SelectionRank, &Entry<'a>)> = None;
     for entry in entries {
         let Some(target) = entry.target else { continue };
         let Some(rank) = rank(entry.kind, target, device) else { continue };
@@ -32,9 +32,9 @@ where
 }
 
 /// Machine code before PTX, newer before older.
-type Rank = (bool, Target);
+type SelectionRank = (bool, Target);
 
-fn rank(kind: CodeKind, target: Target, device: ComputeCapability) -> Option<Rank> {
+fn rank(kind: CodeKind, target: Target, device: ComputeCapability) -> Option<SelectionRank> {
     let fits = match kind {
         CodeKind::Cubin => target.runs_on(device),
         CodeKind::Ptx => target.compiles_for(device),

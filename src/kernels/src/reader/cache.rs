@@ -7,7 +7,7 @@
 //! it.
 
 use super::ANALYSIS_VERSION;
-use super::read::{CodeSource, Request};
+use super::read::{CodeForm, Request};
 use crate::access::{KernelAccess, TooLarge};
 use crate::image::Target;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ const CHECKSUM: usize = size_of::<u128>();
 pub(super) struct Kept {
     /// A kernel that is too large would take as long the next time.
     pub(super) access: Result<KernelAccess, TooLarge>,
-    pub(super) source: CodeSource,
+    pub(super) source: CodeForm,
     pub(super) target: Option<Target>,
     /// Which disassembler printed the machine code.
     pub(super) disassembler: Option<u64>,
@@ -90,7 +90,7 @@ impl Cache {
         let file = self.folder.read(&subject.file_name(), MAX_FILE).ok()?;
         let kept = unpack(&file, subject)?;
         let same = kept.disassembler == disassembler;
-        (same || kept.source == CodeSource::Ptx || disassembler.is_none()).then_some(kept)
+        (same || kept.source == CodeForm::Ptx || disassembler.is_none()).then_some(kept)
     }
 
     /// Keeps a packed conclusion. One that cannot be kept is made again the next time.

@@ -15,7 +15,7 @@ mod parallel;
 mod pieces;
 mod read;
 
-pub use read::{CodeSource, Read, Reader, Request, Unread};
+pub use read::{CodeForm, Read, Reader, Request, Unread};
 
 /// A number for the state of the analysis: results of another one are not taken over.
 pub(crate) const ANALYSIS_VERSION: &str = env!("ANALYSIS_VERSION");

@@ -16,18 +16,18 @@ const MODULE_WEIGHT: usize = 12;
 #[derive(Debug)]
 pub(super) enum Piece {
     Ptx(Module),
-    Cubin(Cubin),
+    Cubin(CubinPiece),
 }
 
 /// Machine code.
 #[derive(Debug)]
-pub(super) struct Cubin {
+pub(super) struct CubinPiece {
     tables: Arc<Tables>,
     /// Its bytes, where those of the image are packed.
     unpacked: Option<Vec<u8>>,
 }
 
-impl Cubin {
+impl CubinPiece {
     /// `entry` is the one that this was made of.
     pub(super) fn object<'a>(&'a self, entry: &'a Entry<'_>) -> Result<Object<'a>, String> {
         let bytes = match &self.unpacked {
@@ -55,7 +55,7 @@ impl Piece {
                     Cow::Owned(bytes) => Some(bytes),
                 };
                 let weight = tables.weight() + unpacked.as_ref().map_or(0, Vec::len);
-                Ok((Self::Cubin(Cubin { tables, unpacked }), weight))
+                Ok((Self::Cubin(CubinPiece { tables, unpacked }), weight))
             }
             CodeKind::Other(kind) => Err(format!("code of kind {kind}")),
         }

@@ -35,7 +35,7 @@ pub struct Request<'a> {
 
 /// What was analysed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum CodeSource {
+pub enum CodeForm {
     /// The text that the machine code is, or was, made from.
     Ptx,
     /// Machine code.
@@ -46,7 +46,7 @@ pub enum CodeSource {
 #[derive(Clone, Debug)]
 pub struct Read {
     pub access: Arc<KernelAccess>,
-    pub source: CodeSource,
+    pub source: CodeForm,
     /// What the analysed code is for, where that is known.
     pub target: Option<Target>,
 }
@@ -219,7 +219,7 @@ impl Reader {
         in_parallel(self.threads, kernels.into_iter().zip(codes), |((at, subject), code)| {
             let access = analyse_code(&code);
             drop(code);
-            let source = CodeSource::Sass;
+            let source = CodeForm::Sass;
             let kept = Kept { access, source, target: Some(target), disassembler: identity };
             (at, self.keep(&subject, kept).into())
         })
@@ -302,7 +302,7 @@ impl Reader {
 fn by_ptx(piece: &Piece, entry: &Entry<'_>, kernel: &str) -> Option<Found> {
     let Piece::Ptx(module) = piece else { return None };
     let access = analyse_kernel(module, kernel)?;
-    let (source, target) = (CodeSource::Ptx, entry.target);
+    let (source, target) = (CodeForm::Ptx, entry.target);
     Some(Found::Read(Box::new(Kept { access, source, target, disassembler: None })))
 }
 
@@ -314,15 +314,15 @@ impl From<Kept> for Result<Read, Unread> {
 }
 
 /// Which bytes of the images of a batch they are: all its requests are alive together.
-type Place = (usize, usize);
+type BytesKey = (usize, usize);
 
-fn place(bytes: &[u8]) -> Place {
+fn place(bytes: &[u8]) -> BytesKey {
     (bytes.as_ptr().addr(), bytes.len())
 }
 
 /// Hashes of images and of what lies in them. Most kernels of a batch are of a few.
 #[derive(Default)]
-struct Hashes(Mutex<HashMap<Place, u128>>);
+struct Hashes(Mutex<HashMap<BytesKey, u128>>);
 
 impl Hashes {
     fn of(&self, bytes: &[u8]) -> u128 {
@@ -339,7 +339,7 @@ impl Hashes {
 /// The images of a batch.
 #[derive(Default)]
 struct Images<'a> {
-    read: HashMap<Place, Result<Image<'a>, Unread>>,
+    read: HashMap<BytesKey, Result<Image<'a>, Unread>>,
 }
 
 impl<'a> Images<'a> {

@@ -36,7 +36,7 @@ pub struct Object<'a> {
 #[derive(Debug)]
 pub(crate) struct Tables {
     target: Option<Target>,
-    sections: Vec<Section>,
+    sections: Vec<ObjectSection>,
     symbols: Vec<ElfSymbol>,
     by_name: HashMap<String, usize>,
     kernels: HashMap<String, usize>,
@@ -44,7 +44,7 @@ pub(crate) struct Tables {
 }
 
 #[derive(Debug)]
-struct Section {
+struct ObjectSection {
     name: String,
     data: Range<usize>,
     /// What is put into it, by the byte in it.
@@ -118,7 +118,7 @@ impl Tables {
             let data = if empty { 0 } else { section.data(LE, bytes)?.len() };
             let start = if empty { 0 } else { section.sh_offset.get(LE) as usize };
             by_name.entry(name.clone()).or_insert(sections.len());
-            sections.push(Section {
+            sections.push(ObjectSection {
                 name,
                 data: start..start + data,
                 relocations: Vec::new(),

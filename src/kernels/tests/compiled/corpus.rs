@@ -20,7 +20,7 @@
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 
-use streamsan_kernels::access::{AccessMode, WordKind};
+use streamsan_kernels::access::{ParameterMode, WordKind};
 
 /// A file of kernels.
 #[derive(Debug)]
@@ -63,14 +63,14 @@ pub(crate) struct Word {
     pub(crate) param: u32,
     pub(crate) offset: u32,
     pub(crate) kind: WordKind,
-    pub(crate) mode: AccessMode,
+    pub(crate) mode: ParameterMode,
     pub(crate) table: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Variable {
     pub(crate) name: String,
-    pub(crate) mode: AccessMode,
+    pub(crate) mode: ParameterMode,
     pub(crate) table: bool,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Variable {
 pub(crate) struct Held {
     pub(crate) variable: String,
     pub(crate) offset: u32,
-    pub(crate) mode: AccessMode,
+    pub(crate) mode: ParameterMode,
 }
 
 /// How well the bytes of a launch can be known.
@@ -256,13 +256,13 @@ fn expected(name: &str, words: &str) -> Expected {
     kernel
 }
 
-fn mode(text: &str) -> AccessMode {
+fn mode(text: &str) -> ParameterMode {
     let modes = [
-        AccessMode::None,
-        AccessMode::Read,
-        AccessMode::Write,
-        AccessMode::ReadWrite,
-        AccessMode::Atomic,
+        ParameterMode::None,
+        ParameterMode::Read,
+        ParameterMode::Write,
+        ParameterMode::ReadWrite,
+        ParameterMode::Atomic,
     ];
     let found = modes.into_iter().find(|mode| mode.description() == text);
     found.unwrap_or_else(|| panic!("no mode: {text}"))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use libtest_mimic::Failed;
 use streamsan_kernels::Directory;
-use streamsan_kernels::access::{AccessMode, HeldPointer, KernelAccess, WordKind};
+use streamsan_kernels::access::{HeldPointer, KernelAccess, ParameterMode, WordKind};
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::image::Target;
 use streamsan_kernels::reader::{Reader, Request};
@@ -142,12 +142,12 @@ impl Score {
                 .pointers
                 .iter()
                 .find(|p| (p.param, p.offset) == (word.param, word.offset) && same(p.kind));
-            let other = other.map_or((AccessMode::None, false), |p| (p.mode, p.table));
+            let other = other.map_or((ParameterMode::None, false), |p| (p.mode, p.table));
             self.compare(&format!("{name} {place}"), (word.mode, word.table), other, anything);
         }
         for variable in &expected.variables {
             let other = found.globals.iter().find(|global| global.name == variable.name);
-            let other = other.map_or((AccessMode::None, false), |g| (g.mode, g.table));
+            let other = other.map_or((ParameterMode::None, false), |g| (g.mode, g.table));
             let place = format!("{name} {}", variable.name);
             self.compare(&place, (variable.mode, variable.table), other, anything);
         }
@@ -155,7 +155,7 @@ impl Score {
         for held in &expected.held {
             let place = (&held.variable, held.offset);
             let other = found.held.iter().find(|other| (holder(other), other.offset) == place);
-            let other = other.map_or(AccessMode::None, |other| other.mode);
+            let other = other.map_or(ParameterMode::None, |other| other.mode);
             let place = format!("{name} *{}.{}", held.variable, held.offset);
             self.compare(&place, (held.mode, false), (other, false), anything);
         }
@@ -170,7 +170,7 @@ impl Score {
                 .words
                 .iter()
                 .any(|w| (w.param, w.offset, w.kind) == (extra.param, extra.offset, extra.kind));
-            if !known && extra.mode != AccessMode::None {
+            if !known && extra.mode != ParameterMode::None {
                 let mode = extra.mode.description();
                 let (param, offset, kind) = (extra.param, extra.offset, extra.kind);
                 let line = format!("{name} p{param}.{offset}: {mode} {kind:?} is not true");
@@ -180,7 +180,7 @@ impl Score {
         for extra in &found.globals {
             let known = expected.variables.iter().any(|variable| variable.name == extra.name);
             // Constants that the compiler made itself are harmless.
-            if !known && extra.mode != AccessMode::Read {
+            if !known && extra.mode != ParameterMode::Read {
                 self.deviations.push(format!("{name} {}: is not true", extra.name));
             }
         }
@@ -190,8 +190,8 @@ impl Score {
     fn compare(
         &mut self,
         place: &str,
-        expected: (AccessMode, bool),
-        found: (AccessMode, bool),
+        expected: (ParameterMode, bool),
+        found: (ParameterMode, bool),
         anything: bool,
     ) {
         self.words += 1;
@@ -199,7 +199,7 @@ impl Score {
             self.exact_words += 1;
             return;
         }
-        let text = |(mode, table): (AccessMode, bool)| {
+        let text = |(mode, table): (ParameterMode, bool)| {
             format!("{}{}", mode.description(), if table { "+table" } else { "" })
         };
         let line = format!("{place}: {} and not {}", text(found), text(expected));
@@ -211,11 +211,11 @@ impl Score {
 }
 
 /// Whether nothing of what is true is missed.
-fn covers(found: AccessMode, truth: AccessMode) -> bool {
+fn covers(found: ParameterMode, truth: ParameterMode) -> bool {
     match (found, truth) {
-        (_, AccessMode::None) | (AccessMode::Unknown, _) => true,
+        (_, ParameterMode::None) | (ParameterMode::Unknown, _) => true,
         // Atomic operations beside plain ones are both.
-        (AccessMode::ReadWrite, _) => true,
+        (ParameterMode::ReadWrite, _) => true,
         (found, truth) => found == truth,
     }
 }

@@ -14,7 +14,7 @@ use streamsan_kernels::access::TooLarge;
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::image::ComputeCapability;
 use streamsan_kernels::ptx;
-use streamsan_kernels::reader::{CodeSource, Reader, Request, Unread};
+use streamsan_kernels::reader::{CodeForm, Reader, Request, Unread};
 use streamsan_kernels::toolkit::{Origin, Tool};
 use streamsan_testing::images::{
     CUBIN, Cubin, PTX, Packing, SAXPY, SPECIFIC, container, entry, saxpy_cubin, saxpy_info,
@@ -87,18 +87,14 @@ fn code_is_chosen_as_the_driver_does() {
     let text = |number, flags, target| entry(PTX, number, flags, &saxpy_text(target), Packing::Lz4);
     let at = |source, target| Ok((source, Some(target)));
     for (image, number, expected) in [
-        (saxpy_text("sm_80"), 90, at(CodeSource::Ptx, "sm_80")),
-        (saxpy_cubin(90), 90, at(CodeSource::Sass, "sm_90")),
+        (saxpy_text("sm_80"), 90, at(CodeForm::Ptx, "sm_80")),
+        (saxpy_cubin(90), 90, at(CodeForm::Sass, "sm_90")),
         // Machine code, and the text that it was made from.
-        (container(&[cubin(90, 0), text(90, 0, "sm_90")]), 90, at(CodeSource::Ptx, "sm_90")),
+        (container(&[cubin(90, 0), text(90, 0, "sm_90")]), 90, at(CodeForm::Ptx, "sm_90")),
         // The text of another target may be of other code.
-        (container(&[cubin(90, 0), text(80, 0, "sm_80")]), 90, at(CodeSource::Sass, "sm_90")),
-        (
-            container(&[cubin(90, SPECIFIC), text(90, 0, "sm_90")]),
-            90,
-            at(CodeSource::Sass, "sm_90a"),
-        ),
-        (container(&[cubin(80, 0), text(80, 0, "sm_80")]), 90, at(CodeSource::Ptx, "sm_80")),
+        (container(&[cubin(90, 0), text(80, 0, "sm_80")]), 90, at(CodeForm::Sass, "sm_90")),
+        (container(&[cubin(90, SPECIFIC), text(90, 0, "sm_90")]), 90, at(CodeForm::Sass, "sm_90a")),
+        (container(&[cubin(80, 0), text(80, 0, "sm_80")]), 90, at(CodeForm::Ptx, "sm_80")),
         (container(&[cubin(90, 0)]), 80, Err(Unread::NoCode(device(80)))),
         (
             container(&[entry(CUBIN, 90, 0, &other_cubin(), Packing::None)]),
@@ -153,7 +149,7 @@ fn conclusions_are_kept() {
     let first = read(Some("old")).expect("read");
     for (remark, runs) in [(Some("old"), 1), (None, 1), (Some("newer"), 2), (Some("newer"), 2)] {
         let again = read(remark).expect("read");
-        assert_eq!((&again.access, again.source), (&first.access, CodeSource::Sass));
+        assert_eq!((&again.access, again.source), (&first.access, CodeForm::Sass));
         assert_eq!(again.target, first.target);
         assert_eq!(bench.runs(), runs, "{remark:?}");
     }

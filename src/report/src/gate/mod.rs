@@ -15,5 +15,5 @@ mod suppression;
 pub use apply::{Disposition, Gate, Unused, Upstream};
 pub use baseline::Baseline;
 pub use error::GateError;
-pub(crate) use pair::{KernelNames, Pair};
+pub(crate) use pair::{KernelNames, PairPattern};
 pub use suppression::{Suppression, Suppressions};

@@ -13,7 +13,7 @@ use wildmatch::WildMatch;
 
 /// The pattern of both accesses of a pair, and of the memory that they touch.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Pair {
+pub(crate) struct PairPattern {
     sides: Vec<Side>,
     memory: Vec<(MemoryKey, WildMatch)>,
 }
@@ -52,7 +52,7 @@ enum Reach {
 const KEYS: &str =
     "kernel:, api:, stream:, mode:, fun:, src: (of a side), memory:, allocated-by: (of the pair)";
 
-impl Pair {
+impl PairPattern {
     /// Reads a pair, with two sides.
     pub(crate) fn parse(text: &str, line: usize) -> Result<Self, GateError> {
         let words = words(text, line)?;

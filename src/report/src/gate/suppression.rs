@@ -9,7 +9,7 @@
 
 use super::GateError;
 use super::lex::{Word, words};
-use super::pair::{KernelNames, Pair};
+use super::pair::{KernelNames, PairPattern};
 use crate::Group;
 use chrono::NaiveDate;
 use streamsan_model::{Entities, Lint, RaceClass, Severity};
@@ -34,7 +34,7 @@ pub struct Suppression {
     /// The last day on which it counts.
     pub expires: Option<NaiveDate>,
     class: WildMatch,
-    pair: Pair,
+    pair: PairPattern,
 }
 
 impl Suppressions {
@@ -86,7 +86,7 @@ fn entry(words: &[Word], line: usize) -> Result<Suppression, GateError> {
         }
     }
     let sides = if severity == Severity::Lint { 1..=2 } else { 2..=2 };
-    let pair = Pair::of_words(others, sides).map_err(error)?;
+    let pair = PairPattern::of_words(others, sides).map_err(error)?;
     if reason.trim().is_empty() {
         return Err(error("a reason is missing: reason=\"...\"".to_owned()));
     }

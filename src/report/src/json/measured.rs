@@ -4,19 +4,19 @@ use serde::Serialize;
 
 /// Launches of the kernels that were to be measured.
 #[derive(Serialize)]
-pub(super) struct Measured<'a> {
+pub(super) struct MeasuredJson<'a> {
     kernels: usize,
     launches: u64,
     whole: u64,
     in_part: u64,
     not_measured: u64,
-    by_kernel: Vec<MeasuredKernel<'a>>,
+    by_kernel: Vec<MeasuredKernelJson<'a>>,
     reasons: Vec<WhyNot<'a>>,
     off: Vec<Off<'a>>,
 }
 
 #[derive(Serialize)]
-pub(super) struct MeasuredKernel<'a> {
+pub(super) struct MeasuredKernelJson<'a> {
     kernel: &'a str,
     launches: u64,
     whole: u64,
@@ -49,8 +49,8 @@ pub(super) struct Settling {
     reasons_left: u64,
 }
 
-pub(super) fn measured(measured: &crate::Measured) -> Measured<'_> {
-    let by_kernel = measured.kernels.iter().map(|kernel| MeasuredKernel {
+pub(super) fn measured(measured: &crate::Measured) -> MeasuredJson<'_> {
+    let by_kernel = measured.kernels.iter().map(|kernel| MeasuredKernelJson {
         kernel: &kernel.name,
         launches: kernel.launches(),
         whole: kernel.whole,
@@ -60,7 +60,7 @@ pub(super) fn measured(measured: &crate::Measured) -> Measured<'_> {
     });
     let reasons = measured.reasons.iter();
     let off = measured.off.iter();
-    Measured {
+    MeasuredJson {
         kernels: measured.kernels.len(),
         launches: measured.sum(crate::MeasuredKernel::launches),
         whole: measured.sum(|kernel| kernel.whole),

@@ -1,7 +1,7 @@
 //! One entry of the list: its description, and the pairs that it matches.
 
 use crate::GateError;
-use crate::gate::{KernelNames, Pair};
+use crate::gate::{KernelNames, PairPattern};
 use std::collections::BTreeMap;
 use streamsan_model::{CallStack, Entities, Finding, FindingAccess, RaceClass};
 use wildmatch::WildMatch;
@@ -25,7 +25,7 @@ pub struct UpstreamEntry {
     files: Vec<WildMatch>,
     versions: Versions,
     classes: Vec<WildMatch>,
-    pairs: Vec<Pair>,
+    pairs: Vec<PairPattern>,
 }
 
 /// Versions by the numbers in a file's name: those of `libcufft.so.11.3.0` are 11, 3 and 0.
@@ -167,7 +167,7 @@ impl Fields {
             let message = "seen begins with a day: 2026-12-31, ...".to_owned();
             return Err(GateError::new(line("seen"), message));
         }
-        let pairs = texts("pair").iter().map(|(line, text)| Pair::parse(text, *line));
+        let pairs = texts("pair").iter().map(|(line, text)| PairPattern::parse(text, *line));
         Ok(UpstreamEntry {
             library: text("library").to_owned(),
             reason: text("reason").to_owned(),

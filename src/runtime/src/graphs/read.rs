@@ -10,7 +10,7 @@ use super::conditional::{self, UNION};
 use super::driver::{self, Structure};
 use super::node::{FUNCTION, KERNEL_HANDLE, Node};
 use crate::attach::Attachment;
-use crate::host::fences::Gathered;
+use crate::host::fences::GraphTouches;
 use crate::thread::{Outgoing, Thread};
 
 /// Most nodes of a graph and all its bodies.
@@ -28,12 +28,12 @@ struct Reader<'a> {
     /// Nodes that may still be read.
     left: usize,
     /// Memory of the host that its copies and memsets touch.
-    touched: Gathered,
+    touched: GraphTouches,
 }
 
 /// Publishes a graph that is about to become executable, as number 0.
 pub(crate) fn graph(thread: &Thread, attachment: &Attachment, graph: u64) {
-    let touched = Gathered::default();
+    let touched = GraphTouches::default();
     let mut reader = Reader { thread, attachment, next: 1, left: MOST_NODES, touched };
     reader.graph(0, graph, 0);
     reader.touched.keep(graph);
@@ -85,7 +85,7 @@ pub(crate) fn node_params(
     };
     node.publish(thread, attachment);
     if child {
-        let touched = Gathered::default();
+        let touched = GraphTouches::default();
         let mut reader = Reader { thread, attachment, next: 2, left: MOST_NODES, touched };
         reader.graph(1, structure[0], 0);
     }

@@ -14,7 +14,7 @@ use streamsan_wire::{Body, HostCall};
 use super::library::Library;
 use super::publish::{publish, publish_return, record, words};
 use crate::call::{current_context, guarded};
-use crate::elf::Object;
+use crate::elf::LoadedObject;
 use crate::{attach, thread};
 
 /// `CU_FILE_DRIVER_NOT_INITIALIZED`: what a call answers where no libcufile is loaded.
@@ -92,7 +92,7 @@ pub(crate) fn substitute(name: &CStr, address: usize) -> Option<usize> {
 }
 
 fn real(index: usize) -> Option<usize> {
-    LIBRARY.real(index, |_| Object::find(|object| LIBRARY.is(object)))
+    LIBRARY.real(index, |_| LoadedObject::find(|object| LIBRARY.is(object)))
 }
 
 /// A recorded call in progress: attachment and index of its record, 0 where there is none.

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use streamsan_wire::PathBuffer;
 
-use crate::elf::Object;
+use crate::elf::LoadedObject;
 use crate::{thread, unknown};
 
 /// Functions of one library, by index.
@@ -23,7 +23,7 @@ impl<const N: usize> Library<N> {
     }
 
     /// Whether an object is the library.
-    pub(super) fn is(&self, object: &Object) -> bool {
+    pub(super) fn is(&self, object: &LoadedObject) -> bool {
         let rest = |soname: &CStr| {
             soname
                 .to_bytes()
@@ -41,7 +41,7 @@ impl<const N: usize> Library<N> {
         hooks: &[usize; N],
     ) -> Option<usize> {
         let index = self.functions.iter().position(|known| *known == name)?;
-        let object = Object::containing(address).filter(|object| self.is(object))?;
+        let object = LoadedObject::containing(address).filter(|object| self.is(object))?;
         let real = &self.real[index];
         match real.compare_exchange(0, address, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => keep(&object),
@@ -61,7 +61,7 @@ impl<const N: usize> Library<N> {
     pub(super) fn real(
         &self,
         index: usize,
-        owner: impl FnOnce(&CStr) -> Option<Object>,
+        owner: impl FnOnce(&CStr) -> Option<LoadedObject>,
     ) -> Option<usize> {
         let known = self.real[index].load(Ordering::Acquire);
         if known != 0 {
@@ -79,7 +79,7 @@ impl<const N: usize> Library<N> {
 }
 
 /// Its addresses must stay true.
-fn keep(object: &Object) {
+fn keep(object: &LoadedObject) {
     if let Some(soname) = object.soname() {
         let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
         // SAFETY: a NUL-terminated name; a library that is loaded is found and nothing else.

@@ -21,7 +21,7 @@ use super::fences;
 use super::library::Library;
 use super::publish::{publish, publish_return, words};
 use crate::call::{current_context, guarded};
-use crate::elf::Object;
+use crate::elf::LoadedObject;
 use crate::{attach, thread};
 
 /// `ncclInternalError`: what a call answers where no NCCL is loaded.
@@ -75,9 +75,11 @@ pub(crate) fn substitute(name: &CStr, address: usize) -> Option<usize> {
 }
 
 /// The object that has `name`: NCCL, or another one that exports NCCL's functions.
-fn owner(name: &CStr, ours: usize) -> Option<Object> {
-    let other = |object: &Object| object.function(name).is_some_and(|address| address != ours);
-    Object::find(|object| LIBRARY.is(object) && other(object)).or_else(|| Object::find(other))
+fn owner(name: &CStr, ours: usize) -> Option<LoadedObject> {
+    let other =
+        |object: &LoadedObject| object.function(name).is_some_and(|address| address != ours);
+    LoadedObject::find(|object| LIBRARY.is(object) && other(object))
+        .or_else(|| LoadedObject::find(other))
 }
 
 fn real(function: Function) -> Option<usize> {
@@ -192,7 +194,7 @@ fn ranks(function: Function, comm: *mut c_void) -> Option<Ranks> {
     let ask = |query: &AtomicUsize, name: &CStr| {
         let mut address = query.load(Ordering::Acquire);
         if address == 0 {
-            address = Object::containing(real(function)?)?.function(name)?;
+            address = LoadedObject::containing(real(function)?)?.function(name)?;
             query.store(address, Ordering::Release);
         }
         let mut answer = 0;

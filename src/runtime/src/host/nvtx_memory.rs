@@ -63,7 +63,7 @@ struct HeapDescriptor {
     usage: u32,
     kind: u32,
     range_bytes: usize,
-    range: *const Range,
+    range: *const VirtualRange,
     category: u32,
     message_kind: u32,
     message: *const c_char,
@@ -72,7 +72,7 @@ struct HeapDescriptor {
 /// `nvtxMemVirtualRangeDesc_t`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Range {
+struct VirtualRange {
     bytes: usize,
     start: *const c_void,
 }
@@ -82,7 +82,7 @@ struct RegisterBatch {
     head: Head,
     kind: u32,
     heap: *const c_void,
-    list: List,
+    list: NvtxList,
     handles: *mut *const c_void,
 }
 
@@ -91,7 +91,7 @@ struct RegisterBatch {
 struct Batch {
     head: Head,
     kind: u32,
-    list: List,
+    list: NvtxList,
 }
 
 /// `nvtxMemRegionNameDesc_t`.
@@ -106,13 +106,13 @@ struct Name {
 
 /// Elements that may be longer than they are known here.
 #[repr(C)]
-struct List {
+struct NvtxList {
     count: usize,
     element: usize,
     first: *const c_void,
 }
 
-impl List {
+impl NvtxList {
     /// The elements; none where they are too short.
     ///
     /// # Safety
@@ -146,7 +146,7 @@ unsafe extern "C" fn heap_register(
 ) -> *const c_void {
     // SAFETY: as NVTX calls it.
     let Some(heap) = (unsafe { checked(descriptor) }) else { return NO_TOOL };
-    if heap.kind != VIRTUAL_ADDRESS || heap.range_bytes < size_of::<Range>() {
+    if heap.kind != VIRTUAL_ADDRESS || heap.range_bytes < size_of::<VirtualRange>() {
         return NO_TOOL;
     }
     // SAFETY: of this type, by its kind and size.
@@ -176,7 +176,7 @@ unsafe extern "C" fn regions_register(_domain: *const c_void, batch: *const Regi
         return;
     }
     // SAFETY: a list of ranges, by its kind.
-    for (index, range) in unsafe { batch.list.iter::<Range>() }.enumerate() {
+    for (index, range) in unsafe { batch.list.iter::<VirtualRange>() }.enumerate() {
         let words = [range.start as u64, range.bytes as u64, batch.heap as u64];
         record(HostCall::NvtxRegionRegister, &words, &[]);
         if !batch.handles.is_null() {
@@ -193,7 +193,7 @@ unsafe extern "C" fn regions_resize(_domain: *const c_void, batch: *const Batch)
         return;
     }
     // SAFETY: a list of ranges, by its kind.
-    for range in unsafe { batch.list.iter::<Range>() } {
+    for range in unsafe { batch.list.iter::<VirtualRange>() } {
         record(HostCall::NvtxRegionResize, &[range.start as u64, range.bytes as u64], &[]);
     }
 }
@@ -296,18 +296,18 @@ mod tests {
         assert_eq!(size_of::<HeapDescriptor>(), 48);
         assert_eq!(size_of::<RegisterBatch>(), 48);
         assert_eq!(size_of::<Batch>(), 32);
-        assert_eq!(size_of::<Range>(), 16);
+        assert_eq!(size_of::<VirtualRange>(), 16);
     }
 
     #[test]
     fn what_is_not_understood_gets_the_answer_of_no_tool() {
-        let range = Range { bytes: 64, start: ptr::without_provenance(0x1000) };
+        let range = VirtualRange { bytes: 64, start: ptr::without_provenance(0x1000) };
         let heap = |compatibility: u16, size: usize, kind: u32| HeapDescriptor {
             head: Head { compatibility, size: size as u16 },
             reserved: 0,
             usage: 1,
             kind,
-            range_bytes: size_of::<Range>(),
+            range_bytes: size_of::<VirtualRange>(),
             range: &raw const range,
             category: 0,
             message_kind: 0,

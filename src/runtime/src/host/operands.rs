@@ -138,7 +138,7 @@ fn memset(name: &str, word: &dyn Fn(&str) -> Option<u64>, put: &mut dyn FnMut(u6
 
 /// Offsets in a copy descriptor: host address, device address, pitch and rows of a slice of both
 /// ends, the source first, then depth. `None`: the descriptor has no slices.
-pub(crate) struct Layout {
+pub(crate) struct CopyLayout {
     ends: [(usize, usize, usize, Option<usize>); 2],
     x: [usize; 2],
     y: [usize; 2],
@@ -150,7 +150,7 @@ pub(crate) struct Layout {
 }
 
 /// `CUDA_MEMCPY2D`.
-const PLANE: Layout = Layout {
+const PLANE: CopyLayout = CopyLayout {
     ends: [(24, 32, 48, None), (80, 88, 104, None)],
     x: [0, 56],
     y: [8, 64],
@@ -162,7 +162,7 @@ const PLANE: Layout = Layout {
 };
 
 /// `CUDA_MEMCPY3D`, `CUDA_MEMCPY3D_PEER`.
-pub(crate) const VOLUME: Layout = Layout {
+pub(crate) const VOLUME: CopyLayout = CopyLayout {
     ends: [(40, 48, 72, Some(80)), (128, 136, 160, Some(168))],
     x: [0, 88],
     y: [8, 96],
@@ -182,7 +182,7 @@ const UNIFIED: u32 = 4;
 ///
 /// # Safety
 /// `at` points to a descriptor of this layout.
-pub(crate) unsafe fn each_of_box(at: u64, layout: &Layout, put: Put<'_>) {
+pub(crate) unsafe fn each_of_box(at: u64, layout: &CopyLayout, put: Put<'_>) {
     // SAFETY: inside the descriptor (caller).
     let field =
         |offset: usize| unsafe { (at as *const u8).add(offset).cast::<u64>().read_unaligned() };

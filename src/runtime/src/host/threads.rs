@@ -7,7 +7,7 @@ use core::ptr;
 use streamsan_wire::HostCall;
 
 use super::publish::record;
-use crate::elf::Object;
+use crate::elf::LoadedObject;
 
 /// The thread let go of `object`, or got hold of it, by the call with this number.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -27,7 +27,7 @@ unsafe extern "C" fn streamsan_c_function(name: *const c_char) -> *const c_void 
     // SAFETY: promised by the caller.
     let name = unsafe { CStr::from_ptr(name) };
     let mut found = None;
-    Object::find(|object| {
+    LoadedObject::find(|object| {
         // Before glibc 2.34 some functions live in libraries of their own.
         let system = object.soname().is_some_and(|soname| {
             let soname = soname.to_bytes();

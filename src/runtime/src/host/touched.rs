@@ -14,12 +14,12 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use streamsan_wire::{AccessMode, HostCall, RecordKind, host_body};
+use streamsan_wire::{HostCall, RecordKind, RecordedMode, host_body};
 
 use super::interest;
 use crate::attach::{self, Attachment};
 use crate::call::guarded;
-use crate::rings::{self, Slot};
+use crate::rings::{self, RingSlot};
 use crate::room;
 use crate::thread::{Outgoing, publish_into};
 
@@ -38,25 +38,25 @@ static ON: AtomicBool = AtomicBool::new(false);
 static OPEN: AtomicU32 = AtomicU32::new(0);
 
 #[derive(Clone, Copy)]
-struct Range {
+struct TouchedRange {
     start: u64,
     end: u64,
-    mode: AccessMode,
+    mode: RecordedMode,
 }
 
-struct Gathered {
+struct GatheredRanges {
     /// The next index of the run when the first range was touched.
     g: u64,
     len: usize,
     last: usize,
-    ranges: [Range; MOST_RANGES],
+    ranges: [TouchedRange; MOST_RANGES],
 }
 
-impl Gathered {
+impl GatheredRanges {
     /// Adds a range to one that it meets, or as a new one; `false` where there is no room.
     #[inline]
-    fn add(&mut self, range: Range) -> bool {
-        let meets = |old: &Range| {
+    fn add(&mut self, range: TouchedRange) -> bool {
+        let meets = |old: &TouchedRange| {
             old.mode == range.mode && range.start <= old.end && old.start <= range.end
         };
         let ranges = &mut self.ranges[..self.len];
@@ -86,7 +86,7 @@ impl Gathered {
 pub(crate) struct Touched {
     locked: AtomicBool,
     open: AtomicBool,
-    gathered: UnsafeCell<Gathered>,
+    gathered: UnsafeCell<GatheredRanges>,
 }
 
 // SAFETY: `gathered` is only used under the lock.
@@ -94,11 +94,11 @@ unsafe impl Sync for Touched {}
 
 impl Touched {
     pub(crate) const fn new() -> Self {
-        let none = Range { start: 0, end: 0, mode: AccessMode::Read };
+        let none = TouchedRange { start: 0, end: 0, mode: RecordedMode::Read };
         Self {
             locked: AtomicBool::new(false),
             open: AtomicBool::new(false),
-            gathered: UnsafeCell::new(Gathered {
+            gathered: UnsafeCell::new(GatheredRanges {
                 g: 0,
                 len: 0,
                 last: 0,
@@ -114,7 +114,7 @@ impl Touched {
         OPEN.store(0, Ordering::Relaxed);
     }
 
-    fn lock(&self) -> Lock<'_> {
+    fn lock(&self) -> TouchedLock<'_> {
         let mut tries = 0;
         while self.locked.swap(true, Ordering::Acquire) {
             tries += 1;
@@ -125,14 +125,14 @@ impl Touched {
                 unsafe { libc::sched_yield() };
             }
         }
-        Lock(&self.locked)
+        TouchedLock(&self.locked)
     }
 }
 
 /// Held by the one thread that may use a ring.
-pub(crate) struct Lock<'a>(&'a AtomicBool);
+pub(crate) struct TouchedLock<'a>(&'a AtomicBool);
 
-impl Drop for Lock<'_> {
+impl Drop for TouchedLock<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
@@ -140,7 +140,10 @@ impl Drop for Lock<'_> {
 
 /// To be called before a record is published into `slot`, the calling thread's own.
 #[inline]
-pub(crate) fn before_record<'a>(attachment: &Attachment, slot: &'a Slot) -> Option<Lock<'a>> {
+pub(crate) fn before_record<'a>(
+    attachment: &Attachment,
+    slot: &'a RingSlot,
+) -> Option<TouchedLock<'a>> {
     if !ON.load(Ordering::Acquire) {
         return None;
     }
@@ -149,7 +152,7 @@ pub(crate) fn before_record<'a>(attachment: &Attachment, slot: &'a Slot) -> Opti
 }
 
 /// The thread that owns `slot` gives it back.
-pub(crate) fn thread_ends(slot: &'static Slot) {
+pub(crate) fn thread_ends(slot: &'static RingSlot) {
     if ON.load(Ordering::Acquire)
         && let Some(attachment) = attach::attachment()
     {
@@ -170,7 +173,7 @@ fn publish_all(attachment: &Attachment) {
 }
 
 /// Publishes what the thread of `slot` has touched. The slot's lock is held.
-fn publish(attachment: &Attachment, slot: &Slot) {
+fn publish(attachment: &Attachment, slot: &RingSlot) {
     if !slot.touched.open.swap(false, Ordering::Relaxed) {
         return;
     }
@@ -231,8 +234,8 @@ unsafe extern "C" fn streamsan_tsan_attach(view: *mut StubView) -> i32 {
 
 /// The calling thread touches `len` bytes at `address`: 0 read, 1 write, 2 atomic.
 extern "C" fn streamsan_tsan_touched(address: u64, len: u64, mode: u32) {
-    let Some(mode) = AccessMode::from_u32(mode) else { return };
-    let range = Range { start: address, end: address.saturating_add(len), mode };
+    let Some(mode) = RecordedMode::from_u32(mode) else { return };
+    let range = TouchedRange { start: address, end: address.saturating_add(len), mode };
     guarded(|thread| {
         // Inside a driver call nothing but the driver runs.
         if thread.depth.get() != 0 {
@@ -250,7 +253,7 @@ extern "C" fn streamsan_tsan_touched(address: u64, len: u64, mode: u32) {
     });
 }
 
-fn gather(attachment: &Attachment, slot: &Slot, range: Range) {
+fn gather(attachment: &Attachment, slot: &RingSlot, range: TouchedRange) {
     let _lock = slot.touched.lock();
     let next = attachment.control.g.load(Ordering::Acquire);
     // SAFETY: the lock is held.

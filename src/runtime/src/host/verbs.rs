@@ -5,7 +5,7 @@
 use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::elf::Object;
+use crate::elf::LoadedObject;
 use crate::host::fences;
 
 /// The functions, in the order in which the other library has them.
@@ -16,7 +16,7 @@ static OPENING: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAM
 /// libibverbs' own.
 static REAL: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
 
-fn is_verbs(object: &Object) -> bool {
+fn is_verbs(object: &LoadedObject) -> bool {
     object.soname().is_some_and(|soname| soname.to_bytes().starts_with(b"libibverbs.so"))
 }
 
@@ -39,7 +39,7 @@ extern "C" fn streamsan_verbs_function(index: usize) -> *const c_void {
         return core::ptr::null();
     };
     if real.load(Ordering::Acquire) == 0
-        && let Some(address) = Object::find(is_verbs).and_then(|object| object.function(name))
+        && let Some(address) = LoadedObject::find(is_verbs).and_then(|object| object.function(name))
     {
         real.store(address, Ordering::Release);
     }
@@ -53,7 +53,7 @@ pub(crate) fn substitute(name: &CStr, address: usize) -> Option<usize> {
     }
     let index = NAMES.iter().position(|known| *known == name)?;
     let opening = OPENING[index].load(Ordering::Acquire);
-    Object::containing(address).filter(is_verbs)?;
+    LoadedObject::containing(address).filter(is_verbs)?;
     let known = REAL[index].compare_exchange(0, address, Ordering::AcqRel, Ordering::Acquire);
     // Of a second libibverbs the functions stay as they are.
     (opening != 0 && known.map_or_else(|known| known == address, |_| true)).then_some(opening)

@@ -8,7 +8,7 @@ use super::locate::Part;
 /// `PATH_MAX`.
 pub(super) const LONGEST: usize = 4096;
 
-struct Search<'a> {
+struct PathSearch<'a> {
     part: Part,
     /// Where the name is copied to, NUL-terminated.
     name: &'a mut [u8; LONGEST],
@@ -19,7 +19,7 @@ struct Search<'a> {
 /// offset in that file.
 pub(super) fn behind<'a>(part: &Part, path: &'a mut [u8; LONGEST]) -> Option<(&'a [u8], u64)> {
     let mut name = [0; LONGEST];
-    let mut search = Search { part: *part, name: &mut name, offset: None };
+    let mut search = PathSearch { part: *part, name: &mut name, offset: None };
     // SAFETY: the callback takes what it is given here, and is called during this call only.
     unsafe { libc::dl_iterate_phdr(Some(look), ptr::from_mut(&mut search).cast()) };
     let offset = search.offset?;
@@ -35,7 +35,7 @@ unsafe extern "C" fn look(
     search: *mut c_void,
 ) -> c_int {
     // SAFETY: the loader's own description, and the search of `behind`.
-    let (info, search) = unsafe { (&*info, &mut *search.cast::<Search<'_>>()) };
+    let (info, search) = unsafe { (&*info, &mut *search.cast::<PathSearch<'_>>()) };
     let end = search.part.address.saturating_add(search.part.length);
     for index in 0..usize::from(info.dlpi_phnum) {
         // SAFETY: as many headers as the loader says.

@@ -4,16 +4,16 @@ use core::sync::atomic::Ordering;
 
 use streamsan_wire::{Body, LONGEST_FRAME_TEXT, LoadedObject, RecordKind, StackFrame};
 
-use super::objects::{Object, Snapshot};
+use super::objects::{NumberedObject, Snapshot};
 use super::python;
 use super::python::merge::{Merged, NativeFrame, merge};
-use super::state::{FRAMES_BYTES, State};
+use super::state::{FRAMES_BYTES, StackState};
 use crate::attach::Attachment;
 use crate::thread::{Outgoing, Thread};
 
 /// How much of the thread's buffers a stack takes.
 #[derive(Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct StackLengths {
     pub(super) native: usize,
     pub(super) python: usize,
     pub(super) cut: bool,
@@ -25,9 +25,9 @@ pub(super) struct Found {
 pub(super) fn tell(
     thread: &Thread,
     attachment: &Attachment,
-    state: &mut State,
+    state: &mut StackState,
     key: u64,
-    found: Found,
+    found: StackLengths,
 ) -> Option<()> {
     let (snapshot, _) = state.unwinding.as_ref()?;
     let walked = &state.native[..found.native];
@@ -101,7 +101,7 @@ fn text(text: &str) -> &[u8] {
 }
 
 /// Whether the collector knows the object.
-fn tell_object(thread: &Thread, attachment: &Attachment, object: &Object) -> bool {
+fn tell_object(thread: &Thread, attachment: &Attachment, object: &NumberedObject) -> bool {
     if object.told.load(Ordering::Acquire) == attachment.number {
         return true;
     }

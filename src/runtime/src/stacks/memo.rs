@@ -21,7 +21,7 @@ use framehop::x86_64::UnwindRegsX86_64;
 use framehop::{Error, FrameAddress, Unwinder as _};
 use streamsan_wire::{Api, HostCall};
 
-use super::native::{self, Bounds, OWN_FRAMES, Registers, Walk};
+use super::native::{self, Bounds, NativeWalk, OWN_FRAMES, Registers};
 use super::objects::Snapshot;
 use super::python::merge::NativeFrame;
 use super::rules::Rules;
@@ -43,9 +43,9 @@ const HOPS: usize = 8;
 
 /// Which hook a stack begins with: from there to the program it has the same frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Site(u16);
+pub(super) struct HookSite(u16);
 
-impl Site {
+impl HookSite {
     const COUNT: usize = Api::COUNT + HostCall::ALL.len();
 
     pub(super) const fn of(api: Api) -> Self {
@@ -58,11 +58,11 @@ impl Site {
 }
 
 /// A walk and what it depends on.
-struct Entry {
+struct MemoEntry {
     here: Registers,
     /// Whether it depends on the frame pointer that it began with.
     needs_bp: bool,
-    walk: Walk,
+    walk: NativeWalk,
     hash: u64,
     /// One past the highest byte that it read.
     top: usize,
@@ -75,7 +75,7 @@ struct Entry {
 struct Set {
     /// What [`Memo::tag`] says of each stack; 0 for none.
     tags: [u64; WAYS],
-    entries: [Entry; WAYS],
+    entries: [MemoEntry; WAYS],
 }
 
 /// A step of a walk that is learned.
@@ -120,7 +120,7 @@ struct Read {
 pub(super) struct Memo {
     /// Words from the stack pointer to the program's first return address, by hook; 0 unknown. It
     /// leads to a stack and proves nothing.
-    first: [u16; Site::COUNT],
+    first: [u16; HookSite::COUNT],
     misses: u32,
     reads: [Read; MOST_READS],
     steps: [Option<Logged>; MOST_STEPS],
@@ -153,8 +153,8 @@ impl Memo {
         &self,
         (low, high): (usize, usize),
         here: Registers,
-        site: Site,
-    ) -> Option<(Walk, u64)> {
+        site: HookSite,
+    ) -> Option<(NativeWalk, u64)> {
         if !(low..high).contains(&(here.sp as usize)) {
             return None;
         }
@@ -167,7 +167,7 @@ impl Memo {
     /// From stack to stack: where one differs in a word, that word leads to the next. The tag under
     /// which nothing is kept where the stack is not known, 0 where there is none.
     #[inline(always)]
-    fn follow(&self, high: usize, here: Registers, mut tag: u64) -> Result<&Entry, u64> {
+    fn follow(&self, high: usize, here: Registers, mut tag: u64) -> Result<&MemoEntry, u64> {
         for _ in 0..HOPS {
             let set = &self.sets[tag as usize % SETS];
             let Some(way) = set.tags.iter().position(|kept| *kept == tag) else { return Err(tag) };
@@ -183,7 +183,7 @@ impl Memo {
 
     /// Tells most stacks apart; `None` where none is known from this hook.
     #[inline]
-    fn tag(&self, high: usize, here: Registers, site: Site) -> Option<u64> {
+    fn tag(&self, high: usize, here: Registers, site: HookSite) -> Option<u64> {
         let offset = 8 * u64::from(self.first[usize::from(site.0)]);
         if offset == 0 {
             return None;
@@ -197,8 +197,8 @@ impl Memo {
         &mut self,
         learner: &mut Learner<'_>,
         here: Registers,
-        site: Site,
-        found: (Walk, u64),
+        site: HookSite,
+        found: (NativeWalk, u64),
     ) {
         let (low, high) = learner.bounds.get();
         let own = (low..high).contains(&(here.sp as usize)) && here.sp.is_multiple_of(8);
@@ -225,7 +225,7 @@ impl Memo {
         learner: &mut Learner<'_>,
         here: Registers,
         high: usize,
-        (walk, hash): (Walk, u64),
+        (walk, hash): (NativeWalk, u64),
         (tag, way): (u64, usize),
     ) {
         let Some((steps, needs_bp)) = self.analyse(learner, here, high, (walk, hash)) else {
@@ -258,7 +258,7 @@ impl Memo {
         learner: &mut Learner<'_>,
         here: Registers,
         high: usize,
-        (walk, hash): (Walk, u64),
+        (walk, hash): (NativeWalk, u64),
     ) -> Option<(usize, bool)> {
         let start = here.sp as usize;
         let (reads, steps) = (&mut self.reads, &mut self.steps);
@@ -352,7 +352,7 @@ fn others(word: u64, high: usize) -> [u64; 2] {
     [8, high as u64 + 64].map(|value| if value == word { value + 4096 } else { value })
 }
 
-impl Entry {
+impl MemoEntry {
     /// Where a walk from here would read another word than this one did, from 1, and that word; `None`
     /// where it would read the same. Position 0: it cannot be compared.
     #[inline(always)]

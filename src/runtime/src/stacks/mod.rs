@@ -49,7 +49,7 @@ pub(crate) fn of_call(thread: &Thread, attachment: &Attachment, api: Api) -> u64
     if mode.is_off() || thread.depth.get() > 0 || !api.is_worth_a_stack() {
         return 0;
     }
-    of_thread(thread, attachment, mode, memo::Site::of(api))
+    of_thread(thread, attachment, mode, memo::HookSite::of(api))
 }
 
 /// The same for what a host thread says of itself.
@@ -58,7 +58,7 @@ pub(crate) fn of_host_call(thread: &Thread, attachment: &Attachment, call: HostC
     if mode.is_off() || !call.is_worth_a_stack() {
         return 0;
     }
-    of_thread(thread, attachment, mode, memo::Site::of_host(call))
+    of_thread(thread, attachment, mode, memo::HookSite::of_host(call))
 }
 
 /// The same for a thread that a signal has interrupted, in its handler.
@@ -77,13 +77,18 @@ pub(crate) fn of_interrupted(thread: &Thread, attachment: &Attachment, at: Regis
 #[derive(Clone, Copy)]
 enum Start {
     /// At the hook of this call.
-    Hook(memo::Site),
+    Hook(memo::HookSite),
     /// Where a signal has interrupted the thread.
     Interrupted(Registers),
 }
 
 #[inline(never)]
-fn of_thread(thread: &Thread, attachment: &Attachment, mode: StackMode, site: memo::Site) -> u64 {
+fn of_thread(
+    thread: &Thread,
+    attachment: &Attachment,
+    mode: StackMode,
+    site: memo::HookSite,
+) -> u64 {
     of_place(thread, attachment, mode, Start::Hook(site))
 }
 
@@ -119,7 +124,7 @@ fn capture(thread: &Thread, attachment: &Attachment, mode: StackMode, from: Star
     };
     let python = match mode.python {
         true => python::walk(&mut state.python),
-        false => python::Walk { count: 0, cut: false },
+        false => python::PythonWalk { count: 0, cut: false },
     };
     if python.count == 0
         && let Some(refusal) = python::refusal()
@@ -136,7 +141,7 @@ fn capture(thread: &Thread, attachment: &Attachment, mode: StackMode, from: Star
             state.walk_again(bounds, here)?;
         }
         let cut = found.walk.cut || python.cut;
-        let found = describe::Found { native: found.walk.count, python: python.count, cut };
+        let found = describe::StackLengths { native: found.walk.count, python: python.count, cut };
         describe::tell(thread, attachment, state, key, found)?;
         state.note_told(key);
     }

@@ -171,7 +171,7 @@ pub(super) fn here() -> Registers {
 }
 
 /// One step of a walk: the registers before it, and what the unwinder made of them.
-pub(super) struct Step<'a> {
+pub(super) struct UnwindStep<'a> {
     pub(super) at: FrameAddress,
     pub(super) before: Registers,
     pub(super) next: &'a Result<Option<u64>, framehop::Error>,
@@ -180,7 +180,7 @@ pub(super) struct Step<'a> {
 
 /// What a walk found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Walk {
+pub(super) struct NativeWalk {
     /// Frames written, innermost first; none of them is the runtime's own.
     pub(super) count: usize,
     /// Whether there are more, or may be.
@@ -196,7 +196,7 @@ pub(super) fn walk(
     here: Registers,
     copies: &mut Copies,
     frames: &mut [NativeFrame],
-) -> Walk {
+) -> NativeWalk {
     let (low, high) = bounds.get();
     let start = here.sp as usize;
     if (low..high).contains(&start) {
@@ -237,8 +237,10 @@ pub(super) fn walk_interrupted(
     at: Registers,
     copies: &mut Copies,
     frames: &mut [NativeFrame],
-) -> Walk {
-    let Some((first, rest)) = frames.split_first_mut() else { return Walk { count: 0, cut: true } };
+) -> NativeWalk {
+    let Some((first, rest)) = frames.split_first_mut() else {
+        return NativeWalk { count: 0, cut: true };
+    };
     // Frames are return addresses, of which the instruction before is meant.
     *first = NativeFrame { address: at.ip as usize + 1, stack: at.sp as usize };
     let start = at.sp as usize;
@@ -257,7 +259,7 @@ pub(super) fn walk_interrupted(
         };
         walk_from(snapshot, rules, bounds, at, rest, read, |_| {})
     };
-    Walk { count: walk.count + 1, cut: walk.cut }
+    NativeWalk { count: walk.count + 1, cut: walk.cut }
 }
 
 /// Walks; `watch` sees every step.
@@ -269,8 +271,8 @@ pub(super) fn walk_from(
     start: Registers,
     frames: &mut [NativeFrame],
     mut read: impl FnMut(u64) -> Result<u64, ()>,
-    mut watch: impl FnMut(Step<'_>),
-) -> Walk {
+    mut watch: impl FnMut(UnwindStep<'_>),
+) -> NativeWalk {
     let mut registers = UnwindRegsX86_64::new(start.ip, start.sp, start.bp);
     let mut at = FrameAddress::from_instruction_pointer(start.ip);
     let mut own = OWN_FRAMES;
@@ -279,7 +281,7 @@ pub(super) fn walk_from(
         let before = plain(&registers);
         let cache = rules.of(at, || bounds.have_room());
         let next = snapshot.unwinder.unwind_frame(at, &mut registers, cache, &mut read);
-        watch(Step { at, before, next: &next, after: plain(&registers) });
+        watch(UnwindStep { at, before, next: &next, after: plain(&registers) });
         let address = match next {
             Ok(Some(address)) => address,
             Ok(None) => break false,
@@ -303,7 +305,7 @@ pub(super) fn walk_from(
         *frame = NativeFrame { address, stack: registers.sp() as usize };
         count += 1;
     };
-    Walk { count, cut }
+    NativeWalk { count, cut }
 }
 
 #[inline(always)]

@@ -26,7 +26,7 @@ pub(super) const BUILD_ID_BYTES: usize = 32;
 
 /// What the loader counts: objects ever added and ever removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct LoaderCounts {
     added: u64,
     pub(super) removed: u64,
 }
@@ -35,16 +35,16 @@ pub(super) type Unwinder = UnwinderX86_64<&'static [u8], MustNotAllocateDuringUn
 
 /// All loaded objects at one moment.
 pub(super) struct Snapshot {
-    pub(super) counts: Counts,
+    pub(super) counts: LoaderCounts,
     pub(super) unwinder: Unwinder,
     /// By address.
-    objects: Vec<Arc<Object>>,
+    objects: Vec<Arc<NumberedObject>>,
     /// Our own code.
     own: (usize, usize),
 }
 
 /// A loaded object.
-pub(super) struct Object {
+pub(super) struct NumberedObject {
     /// Its number among all that the process ever had, from 1.
     pub(super) number: u32,
     pub(super) bias: usize,
@@ -57,7 +57,7 @@ pub(super) struct Object {
     pub(super) told: AtomicU64,
 }
 
-impl Object {
+impl NumberedObject {
     pub(super) fn build_id(&self) -> &[u8] {
         &self.build_id.0[..self.build_id.1]
     }
@@ -70,7 +70,7 @@ impl Object {
 
 impl Snapshot {
     /// The object whose code the address lies in.
-    pub(super) fn find(&self, address: usize) -> Option<&Object> {
+    pub(super) fn find(&self, address: usize) -> Option<&NumberedObject> {
         let behind = self.objects.partition_point(|object| object.low <= address);
         let object = self.objects.get(behind.checked_sub(1)?)?;
         (object.code.0..object.code.1).contains(&address).then_some(object)
@@ -92,30 +92,30 @@ impl Snapshot {
 /// The counters of the loader. Takes the loader's lock for a moment, which is never held while code
 /// of the program runs.
 #[inline]
-pub(super) fn counts() -> Counts {
+pub(super) fn counts() -> LoaderCounts {
     extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
         // SAFETY: the loader passes a valid entry, and `data` is our `Counts`.
-        let (info, counts) = unsafe { (&*info, &mut *data.cast::<Counts>()) };
-        *counts = Counts { added: info.dlpi_adds, removed: info.dlpi_subs };
+        let (info, counts) = unsafe { (&*info, &mut *data.cast::<LoaderCounts>()) };
+        *counts = LoaderCounts { added: info.dlpi_adds, removed: info.dlpi_subs };
         1
     }
-    let mut counts = Counts { added: 0, removed: 0 };
+    let mut counts = LoaderCounts { added: 0, removed: 0 };
     // SAFETY: the callback has the expected signature and `counts` outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(visit), ptr::from_mut(&mut counts).cast()) };
     counts
 }
 
 static BUSY: AtomicBool = AtomicBool::new(false);
-static CURRENT: Lock<Option<Arc<Snapshot>>> = Lock::new(None);
-static NUMBERS: Lock<u32> = Lock::new(0);
+static CURRENT: BusyCell<Option<Arc<Snapshot>>> = BusyCell::new(None);
+static NUMBERS: BusyCell<u32> = BusyCell::new(0);
 
 /// What only the holder of [`BUSY`] touches.
-struct Lock<T>(core::cell::UnsafeCell<T>);
+struct BusyCell<T>(core::cell::UnsafeCell<T>);
 
 // SAFETY: used only between taking and letting go of `BUSY`.
-unsafe impl<T> Sync for Lock<T> {}
+unsafe impl<T> Sync for BusyCell<T> {}
 
-impl<T> Lock<T> {
+impl<T> BusyCell<T> {
     const fn new(value: T) -> Self {
         Self(core::cell::UnsafeCell::new(value))
     }
@@ -146,7 +146,7 @@ pub(super) fn restart() {
 
 /// An object as the loader shows it; its path lies in [`Listing::paths`].
 #[derive(Clone, Copy)]
-struct Found {
+struct ListedObject {
     bias: usize,
     sections: Sections,
     path: (usize, usize),
@@ -155,17 +155,17 @@ struct Found {
 /// Gathers in memory of its own: the loader's lock is held meanwhile, and an allocator may ask the
 /// loader for something.
 struct Listing {
-    found: *mut Found,
+    found: *mut ListedObject,
     count: usize,
     paths: *mut u8,
     used: usize,
-    counts: Counts,
+    counts: LoaderCounts,
 }
 
 extern "C" fn gather(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: the loader passes a valid entry, and `data` is our `Listing`.
     let (info, listing) = unsafe { (&*info, &mut *data.cast::<Listing>()) };
-    listing.counts = Counts { added: info.dlpi_adds, removed: info.dlpi_subs };
+    listing.counts = LoaderCounts { added: info.dlpi_adds, removed: info.dlpi_subs };
     if listing.count == MOST_OBJECTS {
         return 1;
     }
@@ -187,27 +187,27 @@ extern "C" fn gather(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void)
         }
     }
     // SAFETY: the memory has room for `MOST_OBJECTS`.
-    unsafe { listing.found.add(listing.count).write(Found { bias, sections, path }) };
+    unsafe { listing.found.add(listing.count).write(ListedObject { bias, sections, path }) };
     listing.count += 1;
     0
 }
 
 fn read(before: Option<&Snapshot>, numbers: &mut u32) -> Option<Snapshot> {
-    let bytes = MOST_OBJECTS * size_of::<Found>() + PATHS_BYTES;
+    let bytes = MOST_OBJECTS * size_of::<ListedObject>() + PATHS_BYTES;
     let memory = super::memory::map(bytes)?;
     let mut listing = Listing {
         found: memory.cast().as_ptr(),
         count: 0,
         // SAFETY: inside the memory.
-        paths: unsafe { memory.as_ptr().add(MOST_OBJECTS * size_of::<Found>()) },
+        paths: unsafe { memory.as_ptr().add(MOST_OBJECTS * size_of::<ListedObject>()) },
         used: 0,
-        counts: Counts { added: 0, removed: 0 },
+        counts: LoaderCounts { added: 0, removed: 0 },
     };
     // SAFETY: the callback has the expected signature and `listing` outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(gather), ptr::from_mut(&mut listing).cast()) };
     // SAFETY: so many were written.
     let found = unsafe { core::slice::from_raw_parts(listing.found, listing.count) };
-    let mut objects: Vec<Arc<Object>> = found
+    let mut objects: Vec<Arc<NumberedObject>> = found
         .iter()
         .enumerate()
         .map(|(position, found)| {
@@ -234,16 +234,29 @@ fn read(before: Option<&Snapshot>, numbers: &mut u32) -> Option<Snapshot> {
 }
 
 /// The object of the snapshot before, if it is still that one: nothing was removed meanwhile.
-fn same(before: Option<&Snapshot>, now: Counts, found: &Found) -> Option<Arc<Object>> {
+fn same(
+    before: Option<&Snapshot>,
+    now: LoaderCounts,
+    found: &ListedObject,
+) -> Option<Arc<NumberedObject>> {
     let before = before.filter(|before| before.counts.removed == now.removed)?;
     let low = found.sections.low;
     let at = before.objects.binary_search_by_key(&low, |object| object.low).ok()?;
     Some(Arc::clone(&before.objects[at]))
 }
 
-fn object(number: u32, found: &Found, path: Box<[u8]>) -> Object {
+fn object(number: u32, found: &ListedObject, path: Box<[u8]>) -> NumberedObject {
     let Sections { low, high, code, build_id, .. } = found.sections;
-    Object { number, bias: found.bias, low, high, code, build_id, path, told: AtomicU64::new(0) }
+    NumberedObject {
+        number,
+        bias: found.bias,
+        low,
+        high,
+        code,
+        build_id,
+        path,
+        told: AtomicU64::new(0),
+    }
 }
 
 /// The loader names the executable by nothing, and libraries as they were asked for.
@@ -273,7 +286,7 @@ fn absolute(name: &[u8], first: bool) -> Box<[u8]> {
     path[..len].into()
 }
 
-fn module(found: &Found) -> Module<&'static [u8]> {
+fn module(found: &ListedObject) -> Module<&'static [u8]> {
     let Sections { low, high, eh_frame_hdr, eh_frame, .. } = found.sections;
     // Addresses in the file.
     let stated = |section: Option<&'static [u8]>| {

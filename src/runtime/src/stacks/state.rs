@@ -5,8 +5,8 @@ use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-use super::memo::{Learner, Memo, Site};
-use super::native::{self, Bounds, Copies, Registers, Walk};
+use super::memo::{HookSite, Learner, Memo};
+use super::native::{self, Bounds, Copies, NativeWalk, Registers};
 use super::objects::{self, Snapshot};
 use super::python::PythonFrame;
 use super::python::merge::NativeFrame;
@@ -19,7 +19,7 @@ const KEYS: usize = 4096;
 pub(super) const FRAMES_BYTES: usize = 32 << 10;
 
 /// A thread's place for it; belongs to the thread that took the ring.
-pub(crate) struct Place(UnsafeCell<Option<NonNull<State>>>);
+pub(crate) struct Place(UnsafeCell<Option<NonNull<StackState>>>);
 
 // SAFETY: only used by the thread that took the ring.
 unsafe impl Sync for Place {}
@@ -36,12 +36,12 @@ impl Place {
     /// state.
     #[inline]
     #[expect(clippy::mut_from_ref, reason = "the place is a cell owned by one thread")]
-    pub(super) unsafe fn state(&self, attachment: u64) -> Option<&mut State> {
+    pub(super) unsafe fn state(&self, attachment: u64) -> Option<&mut StackState> {
         // SAFETY: the thread's own cell (caller).
         let place = unsafe { &mut *self.0.get() };
         let state = match *place {
             Some(state) => state,
-            None => *place.insert(State::make()?),
+            None => *place.insert(StackState::make()?),
         };
         // SAFETY: made by `make`, never freed, and no other reference to it (caller).
         let state = unsafe { &mut *state.as_ptr() };
@@ -54,7 +54,7 @@ impl Place {
 }
 
 /// All of a thread's memory for stacks.
-pub(super) struct State {
+pub(super) struct StackState {
     /// Attachment whose collector was told of `keys`.
     attachment: u64,
     keys: [u64; KEYS],
@@ -68,19 +68,19 @@ pub(super) struct State {
     pub(super) unwinding: Option<(Arc<Snapshot>, Rules)>,
 }
 
-/// The native frames of a stack, in [`State::native`] unless they are remembered.
+/// The native frames of a stack, in [`StackState::native`] unless they are remembered.
 pub(super) struct Native {
-    pub(super) walk: Walk,
+    pub(super) walk: NativeWalk,
     /// [`native_hash`] of them.
     pub(super) hash: u64,
     /// They are those of a former walk, and are not in the buffer.
     pub(super) remembered: bool,
 }
 
-impl State {
+impl StackState {
     #[cold]
-    fn make() -> Option<NonNull<State>> {
-        let state = memory::map(size_of::<State>())?.cast::<State>();
+    fn make() -> Option<NonNull<StackState>> {
+        let state = memory::map(size_of::<StackState>())?.cast::<StackState>();
         // SAFETY: zeroed pages, which all fields but the last are valid as; that is written here.
         unsafe { (&raw mut (*state.as_ptr()).unwinding).write(None) };
         Some(state)
@@ -111,7 +111,7 @@ impl State {
 
     /// The stack without native frames.
     pub(super) fn no_native(&self) -> Native {
-        self.found(Walk { count: 0, cut: false })
+        self.found(NativeWalk { count: 0, cut: false })
     }
 
     /// The native frames from here, if they are known to be those of a former walk.
@@ -120,7 +120,7 @@ impl State {
         &self,
         bounds: &Bounds,
         here: Registers,
-        site: Site,
+        site: HookSite,
     ) -> Option<Native> {
         let (walk, hash) = self.memo.find(bounds.get(), here, site)?;
         Some(Native { walk, hash, remembered: true })
@@ -131,7 +131,7 @@ impl State {
         &mut self,
         bounds: &Bounds,
         here: Registers,
-        site: Site,
+        site: HookSite,
     ) -> Option<Native> {
         self.walk_again(bounds, here).map(|walk| {
             let found = self.found(walk);
@@ -144,7 +144,7 @@ impl State {
     }
 
     /// Writes the frames from here into the buffer.
-    pub(super) fn walk_again(&mut self, bounds: &Bounds, here: Registers) -> Option<Walk> {
+    pub(super) fn walk_again(&mut self, bounds: &Bounds, here: Registers) -> Option<NativeWalk> {
         let (snapshot, rules) = self.unwinding.as_mut()?;
         let (copies, frames) = (&mut self.copies, &mut self.native);
         Some(native::walk(snapshot, rules, bounds, here, copies, frames))
@@ -158,7 +158,7 @@ impl State {
         Some(self.found(walk))
     }
 
-    fn found(&self, walk: Walk) -> Native {
+    fn found(&self, walk: NativeWalk) -> Native {
         let removed = self.unwinding.as_ref().map_or(0, |(snapshot, _)| snapshot.counts.removed);
         let hash = native_hash(removed, walk.cut, &self.native[..walk.count]);
         Native { walk, hash, remembered: false }

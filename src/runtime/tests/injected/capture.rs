@@ -1,6 +1,6 @@
 //! What is copied at a call: kernel parameters, host functions, exact accesses.
 
-use streamsan_wire::{AccessMode, Api, BlobTag, LONGEST_DETAIL, NotMeasured};
+use streamsan_wire::{Api, BlobTag, LONGEST_DETAIL, NotMeasured, RecordedMode};
 
 use crate::harness::{Event, Options, Owned, Recorded, bench, run, run_with};
 use streamsan_testing::fake_driver as fake;
@@ -106,7 +106,7 @@ fn exact_accesses_arrive_complete_and_in_order() {
     assert_eq!(parts, [false, false, true]);
     assert_eq!(ranges.len(), 1200);
     for (i, range) in ranges.iter().enumerate() {
-        let modes = [AccessMode::Read, AccessMode::Write, AccessMode::Atomic];
+        let modes = [RecordedMode::Read, RecordedMode::Write, RecordedMode::Atomic];
         assert_eq!((range.start, range.end), (16 * i as u64, 16 * i as u64 + 8));
         assert_eq!(range.mode, modes[i % 3]);
     }

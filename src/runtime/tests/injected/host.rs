@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use streamsan_wire::{AccessMode, Api, HostCall, StackMode};
+use streamsan_wire::{Api, HostCall, RecordedMode, StackMode};
 
 use crate::harness::{Event, Options, Owned, Recorded, bench, run, run_with};
 use streamsan_testing::fake_driver as fake;
@@ -91,7 +91,7 @@ fn instrumented_accesses_stand_where_they_happened() {
             (event.thread, event.g > synchronize.g, args.to_vec())
         })
         .collect();
-    let (read, write) = (AccessMode::Read as u64, AccessMode::Write as u64);
+    let (read, write) = (RecordedMode::Read as u64, RecordedMode::Write as u64);
     let written = vec![memory, memory + 4096, write];
     let summed = vec![memory + 16, memory + 32, read];
     assert_eq!(ranges.len(), 2, "{ranges:?}");

@@ -78,7 +78,7 @@ impl Issue {
 
 /// Where the bytes of one end lie.
 #[derive(Clone, Debug)]
-enum Place {
+enum BytesPlace {
     /// In the address map, checked again when the copy runs.
     Mapped,
     /// In the program's own memory.
@@ -89,7 +89,7 @@ enum Place {
 
 #[derive(Clone, Debug)]
 struct Side {
-    place: Place,
+    place: BytesPlace,
     start: u64,
     pitch: u64,
     slice: u64,
@@ -218,7 +218,9 @@ impl Driver {
         let (from, source_sync) = self.classify(&spec.source, source_extent)?;
         let destination_extent = spec.extent(&spec.destination)?;
         let (to, destination_sync) = self.classify(&spec.destination, destination_extent)?;
-        let place = |class| if class == Class::Pageable { Place::Pageable } else { Place::Mapped };
+        let place = |class| {
+            if class == Class::Pageable { BytesPlace::Pageable } else { BytesPlace::Mapped }
+        };
         let side = |end: &CopyEnd, class| Side {
             place: place(class),
             start: end.start,
@@ -341,20 +343,20 @@ impl Side {
             }
         }
         let (pitch, slice) = (spec.width, spec.width * spec.height);
-        Ok(Side { place: Place::Staged(staged), start: 0, pitch, slice })
+        Ok(Side { place: BytesPlace::Staged(staged), start: 0, pitch, slice })
     }
 
     fn read(&self, map: &AddressMap, address: u64, into: &mut [u8]) -> Outcome {
         match &self.place {
-            Place::Staged(bytes) => {
+            BytesPlace::Staged(bytes) => {
                 let at = address as usize;
                 into.copy_from_slice(&bytes[at..at + into.len()]);
                 Ok(())
             }
-            Place::Pageable => {
+            BytesPlace::Pageable => {
                 os::read_host(address, into).then_some(()).ok_or(CuError::ILLEGAL_ADDRESS)
             }
-            Place::Mapped => {
+            BytesPlace::Mapped => {
                 let region = map.range(address, into.len() as u64);
                 let region = region.ok_or(CuError::ILLEGAL_ADDRESS)?;
                 if region.origin == Origin::Registered {
@@ -370,8 +372,8 @@ impl Side {
 
     fn write(&self, map: &AddressMap, address: u64, from: &[u8]) -> Outcome {
         let written = match &self.place {
-            Place::Staged(_) | Place::Pageable => os::write_host(address, from),
-            Place::Mapped => {
+            BytesPlace::Staged(_) | BytesPlace::Pageable => os::write_host(address, from),
+            BytesPlace::Mapped => {
                 let region = map.range(address, from.len() as u64);
                 if region.ok_or(CuError::ILLEGAL_ADDRESS)?.origin == Origin::Registered {
                     os::write_registered(address, from)
@@ -397,7 +399,7 @@ impl Copy {
     }
 
     pub(super) fn staged_bytes(&self) -> u64 {
-        if let Place::Staged(bytes) = &self.source.place { bytes.len() as u64 } else { 0 }
+        if let BytesPlace::Staged(bytes) = &self.source.place { bytes.len() as u64 } else { 0 }
     }
 
     pub(super) fn run(&self, map: &Arc<AddressMap>) -> Outcome {

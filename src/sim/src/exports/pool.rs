@@ -2,6 +2,7 @@
 
 use super::args::{In, Out, OutList};
 use super::enter::{api, twins};
+use super::virtual_memory::AccessDesc;
 use crate::driver::PoolAttribute;
 use crate::errors::{CuError, Outcome};
 
@@ -16,15 +17,6 @@ struct PoolProps {
     device: i32,
     security: u64,
     limit: u64,
-}
-
-/// CUmemAccessDesc: location (type and id) and flags.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-struct AccessDesc {
-    location: u32,
-    device: i32,
-    flags: u32,
 }
 
 const PINNED: u32 = 1;

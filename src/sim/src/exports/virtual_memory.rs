@@ -20,10 +20,10 @@ struct Properties {
 /// CUmemAccessDesc: location (type and id) and flags.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-struct AccessDesc {
-    location: u32,
-    device: i32,
-    flags: u32,
+pub(super) struct AccessDesc {
+    pub(super) location: u32,
+    pub(super) device: i32,
+    pub(super) flags: u32,
 }
 
 const _: () = assert!(size_of::<Properties>() == 32 && size_of::<AccessDesc>() == 12);

@@ -12,14 +12,14 @@ pub(super) type Params = [u64; 6];
 /// CUDA_BATCH_MEM_OP_NODE_PARAMS.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) struct NodeParams {
+pub(super) struct BatchNodeParams {
     context: u64,
     count: u32,
     list: u64,
     flags: u32,
 }
 
-const _: () = assert!(size_of::<NodeParams>() == 32);
+const _: () = assert!(size_of::<BatchNodeParams>() == 32);
 
 const NO_MEMORY_BARRIER: u32 = 1;
 
@@ -89,7 +89,7 @@ fn batch(
 }
 
 /// Reads the parameters of a node.
-pub(super) fn node_spec(params: In<NodeParams>) -> Outcome<NodeSpec<'static>> {
+pub(super) fn node_spec(params: In<BatchNodeParams>) -> Outcome<NodeSpec<'static>> {
     let params = params.get()?;
     if params.flags != 0 || params.count == 0 {
         return Err(CuError::INVALID_VALUE);
@@ -99,12 +99,12 @@ pub(super) fn node_spec(params: In<NodeParams>) -> Outcome<NodeSpec<'static>> {
 }
 
 /// The parameters of a node; the list is the node's own.
-pub(super) fn node_params(node: &WordsNode) -> NodeParams {
+pub(super) fn node_params(node: &WordsNode) -> BatchNodeParams {
     let (count, list) = (node.raw.len() as u32, node.raw.as_ptr() as u64);
-    NodeParams { context: node.context, count, list, flags: 0 }
+    BatchNodeParams { context: node.context, count, list, flags: 0 }
 }
 
-impl NodeParams {
+impl BatchNodeParams {
     pub(super) fn words(&self) -> [u64; 4] {
         [self.context, self.count.into(), self.list, self.flags.into()]
     }
@@ -116,22 +116,22 @@ api! { TABLE;
         graph: u64,
         after: In<u64>,
         count: u64,
-        params: In<NodeParams>,
+        params: In<BatchNodeParams>,
     ) |call| {
         node.check()?;
         let after = super::graph::build::dependencies(after, In::NULL, count)?;
         node.set(call.graph_add(graph, &after, &node_spec(params)?)?)
     }
-    fn cuGraphBatchMemOpNodeGetParams(node: u64, params: Out<NodeParams>) |call| {
+    fn cuGraphBatchMemOpNodeGetParams(node: u64, params: Out<BatchNodeParams>) |call| {
         match call.node(node)? {
             NodeKind::Words(words) => params.set(node_params(&words)),
             _ => Err(CuError::INVALID_VALUE),
         }
     }
-    fn cuGraphBatchMemOpNodeSetParams(node: u64, params: In<NodeParams>) |call| {
+    fn cuGraphBatchMemOpNodeSetParams(node: u64, params: In<BatchNodeParams>) |call| {
         call.node_set(node, &node_spec(params)?)
     }
-    fn cuGraphExecBatchMemOpNodeSetParams(exec: u64, node: u64, params: In<NodeParams>) |call| {
+    fn cuGraphExecBatchMemOpNodeSetParams(exec: u64, node: u64, params: In<BatchNodeParams>) |call| {
         call.exec_set(exec, node, &node_spec(params)?)
     }
 }

@@ -1,7 +1,7 @@
 //! Building the level-of-detail tables from the raw ones, in one pass. The first operations are held
 //! back: they show how fine the finest levels can be.
 
-use super::counts::{Counts, Ends, life};
+use super::counts::{Ends, LevelCounts, life};
 use super::edges::Edges;
 use super::pyramid::{Levels, LodRow, Overall, Pyramid};
 use super::scan::{Scanned, scan};
@@ -23,7 +23,7 @@ pub(crate) fn build(connection: &Connection) -> rusqlite::Result<()> {
          DELETE FROM lod_lifetime; DELETE FROM lod_call; DELETE FROM lod_use; \
          DELETE FROM lod_edge",
     )?;
-    let (mut counts, mut uses) = (Counts::default(), Uses::default());
+    let (mut counts, mut uses) = (LevelCounts::default(), Uses::default());
     fill(connection, &Axis::ALL, |op| {
         counts.add(op);
         life(op).into_iter().for_each(|life| counts.add_life(life));

@@ -51,7 +51,7 @@ pub(super) fn widen(ends: &mut Ends, at: u64) {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct LevelCounts {
     lanes: Vec<LaneCount>,
     calls: FxHashMap<i64, CallTotals>,
     lifes: BTreeMap<i64, (Option<i64>, Option<i64>)>,
@@ -59,7 +59,7 @@ pub(super) struct Counts {
     pub(super) time: Ends,
 }
 
-impl Counts {
+impl LevelCounts {
     /// Counts an operation; operations come by their index.
     pub(super) fn add(&mut self, op: &Scanned) {
         let lane = slot(&mut self.lanes, op.slot);

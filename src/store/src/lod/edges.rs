@@ -31,7 +31,7 @@ pub(crate) struct PlainEdge {
 }
 
 /// A row of `lod_edge`.
-pub(super) type Row = (i64, Vec<u8>);
+pub(super) type EdgeRow = (i64, Vec<u8>);
 
 /// Blocks in the making.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ struct Block {
 
 impl Block {
     /// As it is stored.
-    fn finish(mut self, block: u64) -> Row {
+    fn finish(mut self, block: u64) -> EdgeRow {
         if !self.is_sorted {
             let begin = block << BITS;
             self.bytes = packed(begin, unpack(&self.bytes, begin).collect());
@@ -110,7 +110,7 @@ impl Edges {
     ///
     /// # Errors
     /// When what came late cannot be put away.
-    pub(super) fn take_older(&mut self) -> rusqlite::Result<Vec<Row>> {
+    pub(super) fn take_older(&mut self) -> rusqlite::Result<Vec<EdgeRow>> {
         if self.blocks.len() <= MOST_BLOCKS && self.count <= MOST_EDGES {
             return Ok(Vec::new());
         }
@@ -121,7 +121,7 @@ impl Edges {
         self.take_below(if count > MOST_EDGES / 2 { newest + 1 } else { stays })
     }
 
-    fn take_below(&mut self, end: u64) -> rusqlite::Result<Vec<Row>> {
+    fn take_below(&mut self, end: u64) -> rusqlite::Result<Vec<EdgeRow>> {
         let (mut rows, given) = (Vec::new(), self.given);
         let mut late = Vec::new();
         for (number, block) in self.blocks.extract_if(|&number, _| number < end) {
@@ -206,7 +206,7 @@ impl Edges {
 }
 
 /// Puts rows in, or in the place of those of the same blocks.
-pub(super) fn insert(connection: &Connection, rows: &[Row]) -> rusqlite::Result<()> {
+pub(super) fn insert(connection: &Connection, rows: &[EdgeRow]) -> rusqlite::Result<()> {
     let mut insert = connection.prepare_cached("INSERT OR REPLACE INTO lod_edge VALUES (?, ?)")?;
     rows.iter().try_for_each(|(block, edges)| insert.execute(params![block, edges]).map(drop))
 }

@@ -13,7 +13,7 @@
 
 use super::build::{self, FINDING, Spans, put_axis};
 use super::cells::time_of;
-use super::counts::{Counts, Life, life};
+use super::counts::{LevelCounts, Life, life};
 use super::edges::{self, Edges, PlainEdge};
 use super::feed_axes::{FedAxis, FedDepths, Unclear};
 use super::pyramid::{LodRow, Point};
@@ -36,8 +36,8 @@ pub(crate) struct Pieces {
     /// The edges that were given out are forgotten.
     cleared: bool,
     rows: Vec<LodRow>,
-    uses: Vec<uses::Row>,
-    edges: Vec<edges::Row>,
+    uses: Vec<uses::UseRow>,
+    edges: Vec<edges::EdgeRow>,
 }
 
 impl Pieces {
@@ -79,7 +79,7 @@ pub(crate) struct Feed {
     slots: Slots,
     newest: Option<u64>,
     last_time: Option<u64>,
-    counts: Counts,
+    counts: LevelCounts,
     running: FxHashMap<u64, Running>,
     uses: Uses,
     edges: Edges,
@@ -108,7 +108,7 @@ impl Feed {
             slots: Slots::default(),
             newest: None,
             last_time: None,
-            counts: Counts::default(),
+            counts: LevelCounts::default(),
             running: FxHashMap::default(),
             uses: Uses::default(),
             edges: Edges::default(),

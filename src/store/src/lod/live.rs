@@ -28,7 +28,7 @@ const RUNNING: usize = 256;
 
 /// The findings of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct LiveStep {
     /// Operations, edges or findings have come.
     pub(crate) changed: bool,
     /// Findings have come.
@@ -70,10 +70,10 @@ impl Live {
     pub(crate) const MOST: usize = 20_000;
 
     /// Takes in what has come since the last step.
-    pub(crate) fn step(&mut self, connection: &Connection) -> rusqlite::Result<Step> {
+    pub(crate) fn step(&mut self, connection: &Connection) -> rusqlite::Result<LiveStep> {
         let version = connection.query_row("PRAGMA data_version", [], |row| row.get(0))?;
         if self.version == Some(version) && !self.more {
-            return Ok(Step::default());
+            return Ok(LiveStep::default());
         }
         let mut next = Self { version: Some(version), ..self.clone() };
         let transaction = connection.unchecked_transaction()?;
@@ -102,7 +102,7 @@ impl Live {
         transaction.commit()
     }
 
-    fn take(&mut self, connection: &Connection) -> rusqlite::Result<Step> {
+    fn take(&mut self, connection: &Connection) -> rusqlite::Result<LiveStep> {
         let mut rows = Vec::new();
         let operations = self.take_operations(connection, &mut rows)?;
         self.take_returns(connection)?;
@@ -114,7 +114,7 @@ impl Live {
         build::insert(connection, &mut rows)?;
         self.put_axes(connection)?;
         self.more = operations == Self::MOST || edges == 4 * Self::MOST;
-        Ok(Step { changed: operations > 0 || edges > 0 || findings, findings, more: self.more })
+        Ok(LiveStep { changed: operations > 0 || edges > 0 || findings, findings, more: self.more })
     }
 
     fn take_operations(

@@ -42,7 +42,7 @@ struct List {
 }
 
 /// A row of `lod_use`.
-pub(super) type Row = (i64, i64, i64, Vec<u8>);
+pub(super) type UseRow = (i64, i64, i64, Vec<u8>);
 
 /// Lists in the making.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ pub(super) struct Uses {
     /// Operations on allocations, found by the allocation's number, which is dense: most of all.
     dense: Vec<List>,
     lists: FxHashMap<(i64, i64), List>,
-    full: Vec<Row>,
+    full: Vec<UseRow>,
     late: Late,
 }
 
@@ -64,7 +64,7 @@ struct Late {
 
 impl List {
     /// Adds a number, which is not lower than the one before it.
-    fn push(&mut self, kind: i64, id: i64, number: u64, full: &mut Vec<Row>) {
+    fn push(&mut self, kind: i64, id: i64, number: u64, full: &mut Vec<UseRow>) {
         match self.last {
             Some(last) if last == number => return,
             Some(last) => write(&mut self.bytes, number - last),
@@ -76,7 +76,7 @@ impl List {
         }
     }
 
-    fn take(&mut self, kind: i64, id: i64) -> Option<Row> {
+    fn take(&mut self, kind: i64, id: i64) -> Option<UseRow> {
         self.last.take()?;
         Some((kind, id, self.first as i64, std::mem::take(&mut self.bytes)))
     }
@@ -125,7 +125,7 @@ impl Uses {
     }
 
     /// Full pieces, if there are many: they can be inserted before the end.
-    pub(super) fn take_full(&mut self) -> Vec<Row> {
+    pub(super) fn take_full(&mut self) -> Vec<UseRow> {
         if self.full.len() < RUN { Vec::new() } else { std::mem::take(&mut self.full) }
     }
 
@@ -167,7 +167,7 @@ impl Uses {
 }
 
 /// Inserts rows; in the order of their key they go in fast.
-pub(super) fn insert(connection: &Connection, rows: &mut [Row]) -> rusqlite::Result<()> {
+pub(super) fn insert(connection: &Connection, rows: &mut [UseRow]) -> rusqlite::Result<()> {
     rows.sort_unstable_by_key(|&(kind, id, first, _)| (kind, id, first));
     let mut insert = connection.prepare_cached("INSERT INTO lod_use VALUES (?, ?, ?, ?)")?;
     rows.iter().try_for_each(|(kind, id, first, bytes)| {
@@ -190,7 +190,7 @@ fn replace(connection: &Connection, late: &BTreeMap<u64, Vec<i64>>) -> rusqlite:
         let mut select = connection
             .prepare("SELECT id, first, numbers FROM lod_use WHERE kind = ? ORDER BY id, first")?;
         let mut put = connection.prepare("INSERT INTO temp.use_again VALUES (?, ?, ?)")?;
-        let mut put = |full: &mut Vec<Row>| -> rusqlite::Result<()> {
+        let mut put = |full: &mut Vec<UseRow>| -> rusqlite::Result<()> {
             full.drain(..).try_for_each(|(_, id, first, bytes)| {
                 put.execute(params![id, first, bytes]).map(drop)
             })

@@ -18,7 +18,7 @@ use streamsan_model::{
 
 /// Graphs written so far.
 #[derive(Debug, Default)]
-pub(super) struct Graphs {
+pub(super) struct GraphNames {
     names: HashMap<GraphId, String>,
     taken: HashSet<String>,
     /// The snapshot that the next launch of an executable graph runs by the lines so far.

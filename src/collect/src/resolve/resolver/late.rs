@@ -4,7 +4,7 @@
 use super::Resolver;
 use crate::call::Call;
 use crate::kernel_code::{Answer, CodeId, Knowledge, Question};
-use crate::launch::{CodeKnown, Known};
+use crate::launch::{CodeKnown, KnownLaunch};
 use crate::measured::ConcludedLaunch;
 use crate::resolve::gaps::Toucher;
 use crate::resolve::tables::Ids;
@@ -77,14 +77,18 @@ impl Resolver {
 
     /// Looks again at the next launches whose code is known, at most `most`. Answers what replaces
     /// what was said of them; graphs that changed go to `items`.
-    pub(crate) fn look_again(&mut self, most: usize, items: &mut Vec<TraceItem>) -> Vec<Known> {
+    pub(crate) fn look_again(
+        &mut self,
+        most: usize,
+        items: &mut Vec<TraceItem>,
+    ) -> Vec<KnownLaunch> {
         let before = items.len();
         let count = most.min(self.code_known.len());
         let next: Vec<CodeKnown> = self.code_known.drain(..count).collect();
-        let known: Vec<Known> =
+        let known: Vec<KnownLaunch> =
             next.into_iter().filter_map(|launch| self.look_at(launch, items)).collect();
         self.note_uses(&items[before..]);
-        for Known { g, accesses, .. } in &known {
+        for KnownLaunch { g, accesses, .. } in &known {
             if let Some(accesses) = accesses {
                 self.gaps.touched(Toucher::Operation(*g), accesses);
             }
@@ -115,7 +119,7 @@ impl Resolver {
         }
     }
 
-    fn look_at(&mut self, launch: CodeKnown, items: &mut Vec<TraceItem>) -> Option<Known> {
+    fn look_at(&mut self, launch: CodeKnown, items: &mut Vec<TraceItem>) -> Option<KnownLaunch> {
         let mut launch = launch.look();
         self.codes.release(&launch);
         let call = Call::at(launch.g, ProcessKey(launch.process as u32));
@@ -151,7 +155,7 @@ impl Resolver {
                     control.early = early;
                 }
                 let changes = accesses.is_some() || control.is_some();
-                return changes.then_some(Known { g: OpSeq(launch.g), accesses, control });
+                return changes.then_some(KnownLaunch { g: OpSeq(launch.g), accesses, control });
             }
             // What is known from elsewhere stays; so do the words of code that was not read.
             let counts = is_known && !self.codes.exact && !self.of_library.contains(&launch.g);
@@ -160,7 +164,7 @@ impl Resolver {
                 control.early = self.exact_early.get(&launch.g).copied().unwrap_or(0);
             }
             let changes = accesses.is_some() || control.is_some();
-            return changes.then_some(Known { g: OpSeq(launch.g), accesses, control });
+            return changes.then_some(KnownLaunch { g: OpSeq(launch.g), accesses, control });
         };
         self.gaps.add(gaps);
         let tables = self.processes.get_mut(launch.process)?.as_mut()?;

@@ -3,7 +3,7 @@
 use crate::call::{Call, FewWords, Origin, Return};
 use crate::host_event::{HostEvent, HostReturn};
 use crate::kernel_code::{Answer, Question};
-use crate::launch::Known;
+use crate::launch::KnownLaunch;
 use crate::merge::FirstLaunch;
 use crate::resolve::Resolver;
 use streamsan_model::{
@@ -61,7 +61,7 @@ impl Bench {
     }
 
     /// What was read of a kernel, and what its launches touched that were made before.
-    pub(super) fn learn(&mut self, answer: Answer) -> Vec<Known> {
+    pub(super) fn learn(&mut self, answer: Answer) -> Vec<KnownLaunch> {
         self.read(answer);
         self.look_again(usize::MAX)
     }
@@ -74,7 +74,7 @@ impl Bench {
     }
 
     /// Looks at launches again, at most so many.
-    pub(super) fn look_again(&mut self, most: usize) -> Vec<Known> {
+    pub(super) fn look_again(&mut self, most: usize) -> Vec<KnownLaunch> {
         let mut items = Vec::new();
         let learnt = self.resolver.look_again(most, &mut items);
         self.declare(items);

@@ -195,7 +195,7 @@ fn kernels_and_copies_of_the_library_have_no_accesses() {
             early: false,
             start: A,
             end: A + 4,
-            mode: streamsan_wire::AccessMode::Write,
+            mode: streamsan_wire::RecordedMode::Write,
         }];
         assert_eq!(bench.exact(&launched, &touched).is_empty(), of_library);
     }

@@ -6,7 +6,7 @@ use crate::kernel_code::{Answer, Question};
 use std::sync::Arc;
 use streamsan_kernels::access::analyse_kernel;
 use streamsan_kernels::ptx;
-use streamsan_kernels::reader::{CodeSource, Unread};
+use streamsan_kernels::reader::{CodeForm, Unread};
 use streamsan_model::{
     Access, AllocationId, Basis, ByteRange, Extent, IncompleteReason, Mode, Operation,
 };
@@ -57,7 +57,7 @@ fn answer(question: &Question) -> Answer {
     let access = analyse_kernel(&module, &question.kernel)
         .expect("it holds the kernel")
         .expect("it is small");
-    let outcome = Ok((Arc::new(access), CodeSource::Ptx));
+    let outcome = Ok((Arc::new(access), CodeForm::Ptx));
     Answer { code: question.code, image: Some(0), outcome }
 }
 

@@ -3,7 +3,7 @@ use streamsan_model::{
     Action, AllocationId, Entity, FileBatchId, MemoryKind, Mode, Operation, Status, StreamId,
     SyncObject,
 };
-use streamsan_wire::{AccessMode, Api, HostCall};
+use streamsan_wire::{Api, HostCall, RecordedMode};
 
 fn pinned(bench: &mut Bench, start: u64, len: u64) -> AllocationId {
     bench.allocation(Api::cuMemAllocHost_v2, start, len)
@@ -48,11 +48,11 @@ fn touches_of_fences_are_one_byte_and_as_strong_as_the_instruction() {
     let mut bench = Bench::new();
     let memory = pinned(&mut bench, 0x1000, 0x100);
     for (mode, single, expected) in [
-        (AccessMode::Read, 0, Mode::Read),
-        (AccessMode::Read, 1, Mode::StrongRead),
-        (AccessMode::Write, 0, Mode::Write),
-        (AccessMode::Write, 1, Mode::StrongWrite),
-        (AccessMode::Atomic, 1, Mode::StrongAtomic),
+        (RecordedMode::Read, 0, Mode::Read),
+        (RecordedMode::Read, 1, Mode::StrongRead),
+        (RecordedMode::Write, 0, Mode::Write),
+        (RecordedMode::Write, 1, Mode::StrongWrite),
+        (RecordedMode::Atomic, 1, Mode::StrongAtomic),
     ] {
         let words = [0x1010, mode as u64, single];
         let (action, accesses) = said(bench.host(HostCall::FenceTouched, &words, "", None));

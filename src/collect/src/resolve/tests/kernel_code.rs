@@ -3,11 +3,11 @@
 use super::bench::Bench;
 use crate::call::LoadedImage;
 use crate::kernel_code::{Answer, Question};
-use crate::launch::Known;
+use crate::launch::KnownLaunch;
 use std::sync::Arc;
 use streamsan_kernels::access::analyse_kernel;
 use streamsan_kernels::ptx;
-use streamsan_kernels::reader::{CodeSource as Read, Unread};
+use streamsan_kernels::reader::{CodeForm as Read, Unread};
 use streamsan_model::{
     Access, Action, AllocationId, Basis, ByteRange, CodeSource, Entity, Extent, GridControl,
     IncompleteReason, KernelGap, MemoryKind, Mode, Operation, Trigger,
@@ -168,7 +168,7 @@ fn launch_before_that_is_handed_on_with_its_words_and_replaced() {
         access(0, A, 128, Mode::Read, Basis::Inferred),
         access(1, B, 128, Mode::Write, Basis::Inferred),
     ];
-    let expected = Known { g: launched.g, accesses: Some(accesses), control: None };
+    let expected = KnownLaunch { g: launched.g, accesses: Some(accesses), control: None };
     assert_eq!(bench.learn(outcome(&question, MOVE)), [expected]);
     let next = launch(&mut bench, A, B).accesses;
     assert_eq!(next[1], access(2, B, 128, Mode::Write, Basis::Inferred));

@@ -4,7 +4,7 @@ use streamsan_model::{
     Access, Action, AllocationId, Basis, ByteRange, Extent, IncompleteReason, LaunchEventKind,
     Mode, Operation,
 };
-use streamsan_wire::{Access as Touched, AccessMode, Api};
+use streamsan_wire::{Access as Touched, Api, RecordedMode};
 
 const FUNCTION: u64 = 0xf00;
 const A: u64 = 0x10_0000;
@@ -168,7 +168,7 @@ fn launch_records_an_event_by_attribute() {
     }
 }
 
-fn touched(start: u64, end: u64, mode: AccessMode) -> Touched {
+fn touched(start: u64, end: u64, mode: RecordedMode) -> Touched {
     Touched { start, end, mode, early: false }
 }
 
@@ -177,7 +177,7 @@ fn exact_ranges_are_split_between_neighbours() {
     let mut bench = prepared(Some(&[]));
     bench.alloc(A + 0x1000, 0x1000);
     let operation = launch(&mut bench, None);
-    let range = touched(A + 0xff0, A + 0x1010, AccessMode::Write);
+    let range = touched(A + 0xff0, A + 0x1010, RecordedMode::Write);
     assert_eq!(
         bench.exact(&operation, &[range]),
         [
@@ -193,7 +193,7 @@ fn exact_ranges_belong_to_the_generation_of_the_launch() {
     let operation = launch(&mut bench, None);
     bench.call(Api::cuMemFree_v2, &[A], &[]);
     let later = bench.alloc(A, 0x1000);
-    let range = [touched(A, A + 8, AccessMode::Read), touched(A, A + 8, AccessMode::Write)];
+    let range = [touched(A, A + 8, RecordedMode::Read), touched(A, A + 8, RecordedMode::Write)];
     let before = bench.exact(&operation, &range);
     assert_eq!(before, [exact(AllocationId(0), A, 8, Mode::ReadWrite)]);
     let operation = launch(&mut bench, None);
@@ -205,8 +205,8 @@ fn exact_ranges_belong_to_the_generation_of_the_launch() {
 fn memory_of_no_recorded_call_is_one_allocation() {
     let mut bench = prepared(Some(&[]));
     let operation = launch(&mut bench, None);
-    let first = bench.exact(&operation, &[touched(8, 16, AccessMode::Atomic)]);
-    let second = bench.exact(&operation, &[touched(A - 4, A + 4, AccessMode::Atomic)]);
+    let first = bench.exact(&operation, &[touched(8, 16, RecordedMode::Atomic)]);
+    let second = bench.exact(&operation, &[touched(A - 4, A + 4, RecordedMode::Atomic)]);
     assert_eq!(first[0].allocation, second[1].allocation);
     assert_eq!(second[0], exact(AllocationId(0), A, 4, Mode::Atomic));
 }

@@ -7,7 +7,7 @@ use crate::read_back::{NodeContents, ReadBack, ReadGraph, ReadNode};
 use std::sync::Arc;
 use streamsan_kernels::access::analyse_kernel;
 use streamsan_kernels::ptx;
-use streamsan_kernels::reader::CodeSource as Read;
+use streamsan_kernels::reader::CodeForm as Read;
 use streamsan_model::{
     Access, Action, AllocationId, Basis, ByteRange, Entity, Extent, Graph, KernelId, Mode,
     NodeAction, Operation,

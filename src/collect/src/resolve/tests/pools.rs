@@ -4,7 +4,7 @@ use super::bench::{Bench, exact};
 use streamsan_model::{
     Access, Action, AllocationId, Basis, ByteRange, Entity, Extent, MemoryKind, Mode, Operation,
 };
-use streamsan_wire::{Access as Touched, AccessMode, Api, HostCall};
+use streamsan_wire::{Access as Touched, Api, HostCall, RecordedMode};
 
 const POOL: u64 = 0x10_0000;
 const LEN: u64 = 0x1000;
@@ -115,7 +115,7 @@ fn exact_accesses_are_split_at_the_regions_of_their_time() {
     let second = region(&mut bench, PART, 2 * PART);
     let late = launch(&mut bench, POOL);
     let touched =
-        [Touched { start: POOL, end: POOL + 4 * PART, mode: AccessMode::Write, early: false }];
+        [Touched { start: POOL, end: POOL + 4 * PART, mode: RecordedMode::Write, early: false }];
     let pool = AllocationId(0);
     let part = |allocation, from: u64, to: u64| {
         exact(allocation, POOL + from * PART, (to - from) * PART, Mode::Write)

@@ -20,7 +20,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::access::domain::condition::Condition;
 use crate::access::domain::expression::{ExprId, NoWrap, Symbol};
 use crate::access::fixpoint::grid_control::Waited;
-use crate::access::summary::result::{Base, KernelAccess, Length, SymbolicAccess, Touch, WordKind};
+use crate::access::summary::result::{Base, KernelAccess, Length, SymbolicAccess, Touch};
+use streamsan_model::WordKind;
 
 mod conjunction;
 mod formulas;

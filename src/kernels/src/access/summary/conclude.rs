@@ -30,13 +30,14 @@ use crate::access::lower::ptx::flatten;
 use crate::access::lower::sass;
 use crate::access::summary::prune::prune;
 use crate::access::summary::result::{
-    AccessMode, Base, GatedPhi, GlobalUse, HeldPointer, KernelAccess, Length, LoopBound,
-    PointerWord, SymbolicAccess, Touch, WordKind,
+    Base, GatedPhi, GlobalUse, HeldPointer, KernelAccess, Length, LoopBound, ParameterMode,
+    PointerWord, SymbolicAccess, Touch,
 };
 use crate::ptx::{self, Module, Space};
 use crate::sass::Code;
 use module_pointers::{ModulePointer, ModulePointerUse};
 use origins::{Origins, Seen};
+use streamsan_model::WordKind;
 
 /// Inputs of the φs of one address that are followed one by one.
 const MAX_INPUTS: usize = 24;
@@ -162,13 +163,13 @@ enum AccessBase {
 /// The accesses to the memory of one base.
 #[derive(Debug, Default, Clone)]
 struct Use {
-    mode: Option<AccessMode>,
+    mode: Option<ParameterMode>,
     table: bool,
 }
 
 impl Use {
     fn add(&mut self, touch: Touch) {
-        self.mode = Some(self.mode.unwrap_or(AccessMode::None).and(touch));
+        self.mode = Some(self.mode.unwrap_or(ParameterMode::None).and(touch));
     }
 }
 
@@ -515,7 +516,7 @@ impl Summary<'_> {
                     offset: word - about.params.get(param).copied().unwrap_or(0).min(word),
                     block_offset: word,
                     kind,
-                    mode: used.mode.unwrap_or(AccessMode::None),
+                    mode: used.mode.unwrap_or(ParameterMode::None),
                     table: used.table,
                 }
             })
@@ -525,7 +526,7 @@ impl Summary<'_> {
             .iter()
             .map(|(&global, used)| GlobalUse {
                 name: about.globals[global as usize].clone(),
-                mode: used.mode.unwrap_or(AccessMode::None),
+                mode: used.mode.unwrap_or(ParameterMode::None),
                 table: used.table,
             })
             .collect();
@@ -535,7 +536,7 @@ impl Summary<'_> {
             .map(|(&(global, offset), pointer)| HeldPointer {
                 global: self.globals.keys().position(|&known| known == global).unwrap_or(0) as u32,
                 offset,
-                mode: pointer.used.mode.unwrap_or(AccessMode::None),
+                mode: pointer.used.mode.unwrap_or(ParameterMode::None),
             })
             .collect();
         let Interpreter { interner, definitions, loops, .. } = self.interpreter;

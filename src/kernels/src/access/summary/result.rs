@@ -7,7 +7,7 @@
 //! `exact` may be made by fewer threads.
 
 use serde::{Deserialize, Serialize};
-use streamsan_model::Trigger;
+use streamsan_model::{Trigger, WordKind};
 
 use crate::access::Touched;
 use crate::access::domain::condition::Condition;
@@ -56,7 +56,7 @@ impl Touch {
 /// The effect of a kernel on the memory that a word points to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum AccessMode {
+pub enum ParameterMode {
     None,
     Read,
     Write,
@@ -66,41 +66,30 @@ pub enum AccessMode {
     Unknown,
 }
 
-impl AccessMode {
+impl ParameterMode {
     /// The word of tables.
     pub const fn description(self) -> &'static str {
         match self {
-            AccessMode::None => "none",
-            AccessMode::Read => "read",
-            AccessMode::Write => "write",
-            AccessMode::ReadWrite => "read-write",
-            AccessMode::Atomic => "atomic",
-            AccessMode::Unknown => "unknown",
+            ParameterMode::None => "none",
+            ParameterMode::Read => "read",
+            ParameterMode::Write => "write",
+            ParameterMode::ReadWrite => "read-write",
+            ParameterMode::Atomic => "atomic",
+            ParameterMode::Unknown => "unknown",
         }
     }
 
     /// This and one more access. Atomic operations beside plain ones are both a read and a write.
     #[must_use]
-    pub const fn and(self, touch: Touch) -> AccessMode {
+    pub const fn and(self, touch: Touch) -> ParameterMode {
         match (self, touch.weak()) {
-            (AccessMode::Unknown, _) | (_, Touch::Unknown) => AccessMode::Unknown,
-            (AccessMode::None | AccessMode::Read, Touch::Read) => AccessMode::Read,
-            (AccessMode::None | AccessMode::Write, Touch::Write) => AccessMode::Write,
-            (AccessMode::None | AccessMode::Atomic, Touch::Atomic) => AccessMode::Atomic,
-            _ => AccessMode::ReadWrite,
+            (ParameterMode::Unknown, _) | (_, Touch::Unknown) => ParameterMode::Unknown,
+            (ParameterMode::None | ParameterMode::Read, Touch::Read) => ParameterMode::Read,
+            (ParameterMode::None | ParameterMode::Write, Touch::Write) => ParameterMode::Write,
+            (ParameterMode::None | ParameterMode::Atomic, Touch::Atomic) => ParameterMode::Atomic,
+            _ => ParameterMode::ReadWrite,
         }
     }
-}
-
-/// How a word leads to memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WordKind {
-    Pointer,
-    /// A tensor map of 128 bytes begins here.
-    TensorMap,
-    /// A texture or surface handle.
-    Handle,
 }
 
 /// An 8-byte word of the parameters that is used as an address.
@@ -113,7 +102,7 @@ pub struct PointerWord {
     /// Bytes from the start of the parameter block.
     pub block_offset: u32,
     pub kind: WordKind,
-    pub mode: AccessMode,
+    pub mode: ParameterMode,
     /// Whether the kernel loads pointers from that memory and uses them.
     pub table: bool,
 }
@@ -122,7 +111,7 @@ pub struct PointerWord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GlobalUse {
     pub name: String,
-    pub mode: AccessMode,
+    pub mode: ParameterMode,
     /// Pointers are loaded from it, and used.
     pub table: bool,
 }
@@ -136,7 +125,7 @@ pub struct HeldPointer {
     /// Bytes from the start of the variable.
     pub offset: u32,
     /// The effect on the memory behind the pointer.
-    pub mode: AccessMode,
+    pub mode: ParameterMode,
 }
 
 /// The base that an access is relative to.

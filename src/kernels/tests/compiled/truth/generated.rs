@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use libtest_mimic::Failed;
 use proptest::test_runner::{RngAlgorithm, TestRng};
-use streamsan_kernels::access::{AccessMode, WordKind, analyse};
+use streamsan_kernels::access::{ParameterMode, WordKind, analyse};
 use streamsan_kernels::ptx;
 
 use super::runs::{self, Kernel};
@@ -185,7 +185,7 @@ fn rule() -> Expected {
         param: 0,
         offset: 0,
         kind: WordKind::Pointer,
-        mode: AccessMode::Write,
+        mode: ParameterMode::Write,
         table: false,
     };
     Expected {

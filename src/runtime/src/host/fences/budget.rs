@@ -59,7 +59,7 @@ fn share() -> u64 {
     TIME.spent.load(Ordering::Relaxed) / (all / 1024)
 }
 
-struct Site {
+struct SubmissionSite {
     key: AtomicU64,
     operations: AtomicU32,
     /// One operation in `1 << rate` is fenced.
@@ -69,7 +69,7 @@ struct Site {
     touched: AtomicBool,
 }
 
-impl Site {
+impl SubmissionSite {
     /// Whether the operation at hand is to be fenced, given the share of the time that fences take.
     fn is_due(&self, share: impl FnOnce() -> u64) -> bool {
         if self.operations.load(Ordering::Relaxed) < FIRST {
@@ -94,8 +94,8 @@ impl Site {
     }
 }
 
-static TABLE: [Site; SITES] = [const {
-    Site {
+static TABLE: [SubmissionSite; SITES] = [const {
+    SubmissionSite {
         key: AtomicU64::new(0),
         operations: AtomicU32::new(0),
         rate: AtomicU32::new(0),
@@ -143,11 +143,11 @@ pub(super) fn touched(site: SiteIndex) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::memory::{Kind, TABLE as MEMORY};
+    use super::super::memory::{MemoryKind, TABLE as MEMORY};
     use super::*;
 
-    fn new() -> Site {
-        Site {
+    fn new() -> SubmissionSite {
+        SubmissionSite {
             key: AtomicU64::new(0),
             operations: AtomicU32::new(0),
             rate: AtomicU32::new(0),
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    fn due(site: &Site, operations: usize, share: u64) -> usize {
+    fn due(site: &SubmissionSite, operations: usize, share: u64) -> usize {
         (0..operations).filter(|_| site.is_due(|| share)).count()
     }
 
@@ -187,8 +187,8 @@ mod tests {
     #[test]
     fn sites_are_told_apart_by_allocation_call_and_size() {
         const AT: u64 = 7 << 40;
-        MEMORY.insert(AT, 1 << 20, Kind::Pinned);
-        MEMORY.insert(AT + (1 << 20), 1 << 20, Kind::Pinned);
+        MEMORY.insert(AT, 1 << 20, MemoryKind::Pinned);
+        MEMORY.insert(AT + (1 << 20), 1 << 20, MemoryKind::Pinned);
         let of = |at| MEMORY.find(at).unwrap().unwrap();
         let (first, second) = (of(AT), of(AT + (1 << 20)));
         let known = site(&first, 3, 4096);
@@ -197,7 +197,7 @@ mod tests {
         assert_ne!(site(&first, 3, 65536), known);
         assert_ne!(site(&second, 3, 4096), known);
         MEMORY.remove(AT);
-        MEMORY.insert(AT, 1 << 20, Kind::Pinned);
+        MEMORY.insert(AT, 1 << 20, MemoryKind::Pinned);
         assert_ne!(site(&of(AT), 3, 4096), known);
     }
 }

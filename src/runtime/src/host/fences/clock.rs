@@ -33,7 +33,7 @@ pub(super) enum Stream {
     Handle(u64),
 }
 
-struct Slot {
+struct ClockSlot {
     /// Tickets of each slot that the streams here are behind.
     know: [AtomicU64; SLOTS],
     /// Whether any of those is not 0.
@@ -44,7 +44,7 @@ struct Slot {
     blocking: AtomicBool,
 }
 
-impl Slot {
+impl ClockSlot {
     fn learn(&self, tickets: &Tickets) {
         self.knows.store(true, Ordering::SeqCst);
         raise(&self.know, tickets);
@@ -71,7 +71,7 @@ pub(super) struct Clock {
     ticket: AtomicU64,
     /// The newest ticket when something was last submitted to the legacy stream.
     legacy: AtomicU64,
-    slots: [Slot; SLOTS],
+    slots: [ClockSlot; SLOTS],
     host: [AtomicU64; SLOTS],
     events: [Event; EVENTS],
     /// Handles of non-blocking streams.
@@ -93,7 +93,7 @@ impl Clock {
             ticket: AtomicU64::new(0),
             legacy: AtomicU64::new(0),
             slots: [const {
-                Slot {
+                ClockSlot {
                     know: [const { AtomicU64::new(0) }; SLOTS],
                     knows: AtomicBool::new(false),
                     all: AtomicBool::new(false),

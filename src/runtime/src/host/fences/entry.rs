@@ -60,7 +60,7 @@ impl Piece {
     }
 }
 
-pub(super) struct Entry {
+pub(super) struct FenceEntry {
     /// Whether it is one. Changed by the holder of the lock.
     pub(super) live: AtomicBool,
     /// Placed only when so many host functions of its slot are over.
@@ -93,7 +93,7 @@ pub(super) struct Fence {
     pub(super) protection: i32,
 }
 
-impl Entry {
+impl FenceEntry {
     pub(super) const fn new() -> Self {
         Self {
             live: AtomicBool::new(false),
@@ -132,14 +132,17 @@ impl Entry {
 }
 
 /// Pieces side by side that were taken together.
-pub(super) struct Run {
+pub(super) struct PieceRun {
     pub(super) first: usize,
     pub(super) last: usize,
     pub(super) pages: Pages,
 }
 
-pub(super) fn runs(entry: &Entry, take: impl Fn(&Piece) -> bool) -> impl Iterator<Item = Run> {
-    let mut found: [Option<Run>; PIECES] = [const { None }; PIECES];
+pub(super) fn runs(
+    entry: &FenceEntry,
+    take: impl Fn(&Piece) -> bool,
+) -> impl Iterator<Item = PieceRun> {
+    let mut found: [Option<PieceRun>; PIECES] = [const { None }; PIECES];
     let mut count = 0usize;
     for (index, piece) in entry.pieces.iter().enumerate() {
         if !take(piece) {
@@ -152,7 +155,7 @@ pub(super) fn runs(entry: &Entry, take: impl Fn(&Piece) -> bool) -> impl Iterato
                 run.pages.end = pages.end;
             }
             _ => {
-                found[count] = Some(Run { first: index, last: index, pages });
+                found[count] = Some(PieceRun { first: index, last: index, pages });
                 count += 1;
             }
         }

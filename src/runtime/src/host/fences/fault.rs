@@ -10,7 +10,7 @@ use core::arch::naked_asm;
 use core::ptr;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use streamsan_wire::{AccessMode, HostCall, Unwatched};
+use streamsan_wire::{HostCall, RecordedMode, Unwatched};
 
 use super::super::publish;
 use super::table::{Claim, Fault, TABLE};
@@ -227,8 +227,8 @@ fn touched(
 
 /// How the instruction accesses memory, and whether it is a plain move or compare of up to eight
 /// aligned bytes.
-fn instruction(address: u64, writes: bool, ip: u64) -> (AccessMode, bool) {
-    let plain = if writes { AccessMode::Write } else { AccessMode::Read };
+fn instruction(address: u64, writes: bool, ip: u64) -> (RecordedMode, bool) {
+    let plain = if writes { RecordedMode::Write } else { RecordedMode::Read };
     let mut bytes = [0u8; 15];
     let mut len = bytes.len();
     // The next page may not be there.
@@ -240,21 +240,21 @@ fn instruction(address: u64, writes: bool, ip: u64) -> (AccessMode, bool) {
     }
     let (kind, width) = decode(&bytes[..len]);
     match kind {
-        Kind::Atomic => (AccessMode::Atomic, true),
-        Kind::Move => (plain, address.is_multiple_of(width)),
-        Kind::Other => (plain, false),
+        InstructionKind::Atomic => (RecordedMode::Atomic, true),
+        InstructionKind::Move => (plain, address.is_multiple_of(width)),
+        InstructionKind::Other => (plain, false),
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum InstructionKind {
     Atomic,
     Move,
     Other,
 }
 
 /// Kind and bytes of the access of an instruction (Intel 64 manual, volume 2).
-fn decode(bytes: &[u8]) -> (Kind, u64) {
+fn decode(bytes: &[u8]) -> (InstructionKind, u64) {
     let (mut locked, mut short, mut repeated, mut wide) = (false, false, false, false);
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
@@ -281,21 +281,21 @@ fn decode(bytes: &[u8]) -> (Kind, u64) {
     };
     let extension = of(1) >> 3 & 7;
     let (kind, width) = match of(0) {
-        0x86 | 0x87 => (Kind::Atomic, if of(0) & 1 == 0 { 1 } else { full }),
-        _ if locked => (Kind::Atomic, full),
-        _ if repeated => (Kind::Other, full),
-        0x88 | 0x8a | 0xc6 | 0x38 | 0x3a | 0x84 => (Kind::Move, 1),
-        0x89 | 0x8b | 0xc7 | 0x39 | 0x3b | 0x85 | 0x63 => (Kind::Move, full),
-        0x80 if extension == 7 => (Kind::Move, 1),
-        0x81 | 0x83 if extension == 7 => (Kind::Move, full),
-        0xf6 if extension == 0 => (Kind::Move, 1),
-        0xf7 if extension == 0 => (Kind::Move, full),
+        0x86 | 0x87 => (InstructionKind::Atomic, if of(0) & 1 == 0 { 1 } else { full }),
+        _ if locked => (InstructionKind::Atomic, full),
+        _ if repeated => (InstructionKind::Other, full),
+        0x88 | 0x8a | 0xc6 | 0x38 | 0x3a | 0x84 => (InstructionKind::Move, 1),
+        0x89 | 0x8b | 0xc7 | 0x39 | 0x3b | 0x85 | 0x63 => (InstructionKind::Move, full),
+        0x80 if extension == 7 => (InstructionKind::Move, 1),
+        0x81 | 0x83 if extension == 7 => (InstructionKind::Move, full),
+        0xf6 if extension == 0 => (InstructionKind::Move, 1),
+        0xf7 if extension == 0 => (InstructionKind::Move, full),
         0x0f => match of(1) {
-            0xb6 | 0xbe => (Kind::Move, 1),
-            0xb7 | 0xbf => (Kind::Move, 2),
-            _ => (Kind::Other, full),
+            0xb6 | 0xbe => (InstructionKind::Move, 1),
+            0xb7 | 0xbf => (InstructionKind::Move, 2),
+            _ => (InstructionKind::Other, full),
         },
-        _ => (Kind::Other, full),
+        _ => (InstructionKind::Other, full),
     };
     (kind, width)
 }
@@ -307,18 +307,18 @@ mod tests {
     #[test]
     fn instructions_are_told_apart() {
         for (bytes, expected) in [
-            (&[0x8b, 0x07][..], (Kind::Move, 4)),
-            (&[0x48, 0x89, 0x07], (Kind::Move, 8)),
-            (&[0x66, 0x89, 0x07], (Kind::Move, 2)),
-            (&[0x0f, 0xb6, 0x47, 0x10], (Kind::Move, 1)),
-            (&[0x83, 0x3f, 0x00], (Kind::Move, 4)),
+            (&[0x8b, 0x07][..], (InstructionKind::Move, 4)),
+            (&[0x48, 0x89, 0x07], (InstructionKind::Move, 8)),
+            (&[0x66, 0x89, 0x07], (InstructionKind::Move, 2)),
+            (&[0x0f, 0xb6, 0x47, 0x10], (InstructionKind::Move, 1)),
+            (&[0x83, 0x3f, 0x00], (InstructionKind::Move, 4)),
             // Adds to memory: reads and writes.
-            (&[0x83, 0x07, 0x01], (Kind::Other, 4)),
-            (&[0xf0, 0x48, 0x0f, 0xb1, 0x17], (Kind::Atomic, 8)),
-            (&[0x87, 0x07], (Kind::Atomic, 4)),
-            (&[0xf3, 0xa4], (Kind::Other, 4)),
-            (&[0xc5, 0xfa, 0x6f, 0x06], (Kind::Other, 4)),
-            (&[], (Kind::Other, 4)),
+            (&[0x83, 0x07, 0x01], (InstructionKind::Other, 4)),
+            (&[0xf0, 0x48, 0x0f, 0xb1, 0x17], (InstructionKind::Atomic, 8)),
+            (&[0x87, 0x07], (InstructionKind::Atomic, 4)),
+            (&[0xf3, 0xa4], (InstructionKind::Other, 4)),
+            (&[0xc5, 0xfa, 0x6f, 0x06], (InstructionKind::Other, 4)),
+            (&[], (InstructionKind::Other, 4)),
         ] {
             assert_eq!(decode(bytes), expected, "{bytes:x?}");
         }

@@ -14,7 +14,7 @@ use crate::spin::Spin;
 const GRAPHS: usize = 256;
 const RANGES: usize = 64;
 
-struct Row {
+struct GraphRow {
     /// Handle of a graph, or of an executable; 0 for none.
     handle: AtomicU64,
     count: AtomicU64,
@@ -24,8 +24,8 @@ struct Row {
 
 static LOCK: Spin = Spin::new();
 static NEXT: AtomicU64 = AtomicU64::new(0);
-static ROWS: [Row; GRAPHS] = [const {
-    Row {
+static ROWS: [GraphRow; GRAPHS] = [const {
+    GraphRow {
         handle: AtomicU64::new(0),
         count: AtomicU64::new(0),
         ranges: [const { (AtomicU64::new(0), AtomicU64::new(0)) }; RANGES],
@@ -33,20 +33,20 @@ static ROWS: [Row; GRAPHS] = [const {
 }; GRAPHS];
 
 /// What a graph that is being read touches.
-pub(crate) struct Gathered {
+pub(crate) struct GraphTouches {
     /// Host functions within fill and empty the buffers themselves.
     has_functions: bool,
     count: usize,
     ranges: [(u64, u64, bool); RANGES],
 }
 
-impl Default for Gathered {
+impl Default for GraphTouches {
     fn default() -> Self {
         Self { has_functions: false, count: 0, ranges: [(0, 0, false); RANGES] }
     }
 }
 
-impl Gathered {
+impl GraphTouches {
     /// A node with the words of its structure.
     pub(crate) fn note(&mut self, kind: i32, words: Option<&[u64]>) {
         match (kind, words) {
@@ -95,11 +95,11 @@ impl Gathered {
     }
 }
 
-fn find(handle: u64) -> Option<&'static Row> {
+fn find(handle: u64) -> Option<&'static GraphRow> {
     ROWS.iter().find(|row| row.handle.load(Ordering::Relaxed) == handle)
 }
 
-fn take(handle: u64) -> &'static Row {
+fn take(handle: u64) -> &'static GraphRow {
     let row =
         find(0).unwrap_or_else(|| &ROWS[NEXT.fetch_add(1, Ordering::Relaxed) as usize % GRAPHS]);
     row.handle.store(handle, Ordering::Relaxed);
@@ -145,7 +145,7 @@ pub(super) fn launched(api: Api, words: &[u64], pending: &Pending) {
     let mut tally = Tally::default();
     for (start, end) in &ranges[..count] {
         let Ok(Some(allocation)) = memory::TABLE.find(*start) else { continue };
-        if allocation.kind == memory::Kind::Managed {
+        if allocation.kind == memory::MemoryKind::Managed {
             continue;
         }
         let protection = if end & 1 == 1 { libc::PROT_NONE } else { libc::PROT_READ };

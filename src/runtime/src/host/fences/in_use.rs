@@ -20,19 +20,19 @@ struct Buffer {
     start: AtomicU64,
 }
 
-pub(super) struct List {
+pub(super) struct BuffersInUse {
     buffers: [Buffer; MOST],
     count: AtomicU32,
     /// Those without a place.
     more: AtomicU32,
 }
 
-pub(super) static LIST: List = List::new();
+pub(super) static LIST: BuffersInUse = BuffersInUse::new();
 
 /// Stands for a buffer without a place.
 const ELSEWHERE: u32 = u32::MAX >> 1;
 
-impl List {
+impl BuffersInUse {
     const fn new() -> Self {
         Self {
             buffers: [const { Buffer { end: AtomicU64::new(0), start: AtomicU64::new(0) } }; MOST],
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn what_is_used_is_seen_until_it_is_not() {
-        let list = List::new();
+        let list = BuffersInUse::new();
         let page = |at: u64| Pages { start: at * PAGE, end: (at + 1) * PAGE };
         let number = list.add(PAGE + 8, 2 * PAGE + 1);
         assert!(list.meets(page(1)) && list.meets(page(2)));
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn more_buffers_than_have_a_place_count_as_everything() {
-        let list = List::new();
+        let list = BuffersInUse::new();
         let numbers: Vec<u32> = (0..=MOST as u64).map(|_| list.add(PAGE, 2 * PAGE)).collect();
         let far = Pages { start: 100 * PAGE, end: 101 * PAGE };
         assert!(list.meets(far));

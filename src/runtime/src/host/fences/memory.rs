@@ -24,7 +24,7 @@ const MOST_RECORDED: u32 = 64;
 
 /// What kind of memory it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MemoryKind {
     /// The driver's: its pages hold nothing else of the program.
     Pinned,
     /// The same, write-combined: its mapping stays split.
@@ -34,7 +34,7 @@ pub(crate) enum Kind {
     Managed,
 }
 
-impl Kind {
+impl MemoryKind {
     const ALL: [Self; 4] = [Self::Pinned, Self::WriteCombined, Self::Registered, Self::Managed];
 
     pub(crate) fn is_driver_allocated(self) -> bool {
@@ -47,7 +47,7 @@ impl Kind {
 pub(crate) struct Allocation {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: MemoryKind,
     /// Its place among the counters.
     id: u32,
     /// How many allocations had that place.
@@ -62,7 +62,7 @@ impl Allocation {
 }
 
 #[derive(Default)]
-struct Row {
+struct AllocationRow {
     start: AtomicU64,
     end: AtomicU64,
     /// Kind in the low byte, then the id, and the generation from bit 32.
@@ -70,7 +70,7 @@ struct Row {
 }
 
 /// What is counted of an allocation.
-pub(super) struct Counts {
+pub(super) struct AllocationCounts {
     in_kernels: AtomicU32,
     beside: AtomicU32,
     recorded: AtomicU32,
@@ -85,24 +85,24 @@ pub(super) struct Counts {
 }
 
 /// All allocations.
-pub(super) struct Table {
+pub(super) struct AllocationTable {
     lock: Spin,
     version: AtomicU64,
     used: AtomicU32,
     /// All allocations that ever were lie between the two.
     lowest: AtomicU64,
     highest: AtomicU64,
-    rows: [Row; MOST],
-    counts: [Counts; MOST],
+    rows: [AllocationRow; MOST],
+    counts: [AllocationCounts; MOST],
     free: AtomicU32,
     fresh: AtomicU32,
 }
 
 const NONE: u32 = u32::MAX;
 
-pub(super) static TABLE: Table = Table::new();
+pub(super) static TABLE: AllocationTable = AllocationTable::new();
 
-impl Table {
+impl AllocationTable {
     const fn new() -> Self {
         Self {
             lock: Spin::new(),
@@ -111,10 +111,14 @@ impl Table {
             lowest: AtomicU64::new(u64::MAX),
             highest: AtomicU64::new(0),
             rows: [const {
-                Row { start: AtomicU64::new(0), end: AtomicU64::new(0), what: AtomicU64::new(0) }
+                AllocationRow {
+                    start: AtomicU64::new(0),
+                    end: AtomicU64::new(0),
+                    what: AtomicU64::new(0),
+                }
             }; MOST],
             counts: [const {
-                Counts {
+                AllocationCounts {
                     in_kernels: AtomicU32::new(0),
                     beside: AtomicU32::new(0),
                     recorded: AtomicU32::new(0),
@@ -142,7 +146,7 @@ impl Table {
     }
 
     /// New memory.
-    pub(super) fn insert(&self, start: u64, len: u64, kind: Kind) {
+    pub(super) fn insert(&self, start: u64, len: u64, kind: MemoryKind) {
         if start == 0 || len == 0 {
             return;
         }
@@ -218,7 +222,7 @@ impl Table {
         Allocation {
             start: row.start.load(Ordering::SeqCst),
             end: row.end.load(Ordering::SeqCst),
-            kind: Kind::ALL[(what & 3) as usize],
+            kind: MemoryKind::ALL[(what & 3) as usize],
             id: ((what >> 8) as u32 & 0xff_ffff).min(MOST as u32 - 1),
             generation: (what >> 32) as u32,
         }
@@ -305,7 +309,7 @@ impl Table {
         true
     }
 
-    fn counts(&self, allocation: &Allocation) -> &Counts {
+    fn counts(&self, allocation: &Allocation) -> &AllocationCounts {
         &self.counts[allocation.id as usize]
     }
 
@@ -358,9 +362,9 @@ mod tests {
 
     #[test]
     fn finds_what_holds_an_address_after_any_order_of_changes() {
-        let table: Box<Table> = Box::new(Table::new());
+        let table: Box<AllocationTable> = Box::new(AllocationTable::new());
         for start in [0x5000, 0x1000, 0x9000, 0x3000] {
-            table.insert(start, 0x1000, Kind::Pinned);
+            table.insert(start, 0x1000, MemoryKind::Pinned);
         }
         let start = |address| table.find(address).unwrap().map(|found| found.start);
         assert_eq!(start(0x1fff), Some(0x1000));
@@ -377,11 +381,11 @@ mod tests {
 
     #[test]
     fn memory_at_the_place_of_other_memory_is_told_from_it() {
-        let table: Box<Table> = Box::new(Table::new());
-        table.insert(0x1000, 64, Kind::Pinned);
+        let table: Box<AllocationTable> = Box::new(AllocationTable::new());
+        table.insert(0x1000, 64, MemoryKind::Pinned);
         let first = table.find(0x1000).unwrap().unwrap();
         table.remove(0x1000);
-        table.insert(0x1000, 64, Kind::Pinned);
+        table.insert(0x1000, 64, MemoryKind::Pinned);
         let second = table.find(0x1000).unwrap().unwrap();
         assert_ne!(first, second);
         assert_ne!(first.identity(), second.identity());
@@ -389,8 +393,8 @@ mod tests {
 
     #[test]
     fn memory_by_which_host_and_device_talk_is_left_alone() {
-        let table: Box<Table> = Box::new(Table::new());
-        table.insert(0x1000, 64, Kind::Managed);
+        let table: Box<AllocationTable> = Box::new(AllocationTable::new());
+        table.insert(0x1000, 64, MemoryKind::Managed);
         let flag = table.find(0x1000).unwrap().unwrap();
         let touches = |most: u32, kernel, beside| {
             let left: Vec<_> =
@@ -401,7 +405,7 @@ mod tests {
         assert_eq!(touches(MOST_IN_KERNELS, true, false), [LeftAlone::Kernels]);
         assert!(table.is_left_alone(&flag));
         table.remove(0x1000);
-        table.insert(0x1000, 64, Kind::Managed);
+        table.insert(0x1000, 64, MemoryKind::Managed);
         assert!(!table.is_left_alone(&table.find(0x1000).unwrap().unwrap()));
     }
 }

@@ -34,12 +34,12 @@ use streamsan_wire::{Api, Control, Counted, LeftAlone, NotFenced, Unwatched};
 
 use self::calls::Class;
 use self::clock::{Clock, SLOTS};
-use self::memory::Kind;
+use self::memory::MemoryKind;
 use super::operands;
 use crate::{attach, resolve};
 
-pub(crate) use graphs::Gathered;
-pub(crate) use place::{Found, launched};
+pub(crate) use graphs::GraphTouches;
+pub(crate) use place::{GivenMemory, launched};
 
 static CLOCK: Clock = Clock::new();
 
@@ -305,14 +305,18 @@ fn leave(api: Api, words: &[u64], pending: &Pending, result: i32) {
         Class::ChangeGraph | Class::DestroyGraph => graphs::forget(words[0]),
         Class::AllocateHost => {
             let flags = if words.len() > 2 { words[2] } else { 0 };
-            let kind = if flags & WRITE_COMBINED != 0 { Kind::WriteCombined } else { Kind::Pinned };
+            let kind = if flags & WRITE_COMBINED != 0 {
+                MemoryKind::WriteCombined
+            } else {
+                MemoryKind::Pinned
+            };
             keep(out(words[0]), words[1], kind);
         }
         Class::AllocateManaged if words[2] & 1 != 0 && managed_can_be_fenced() => {
-            keep(out(words[0]), words[1], Kind::Managed);
+            keep(out(words[0]), words[1], MemoryKind::Managed);
         }
         Class::FindVariable if api == Api::cuLibraryGetManaged && managed_can_be_fenced() => {
-            keep(out(words[0]), out(words[1]), Kind::Managed);
+            keep(out(words[0]), out(words[1]), MemoryKind::Managed);
         }
         Class::MakeStream => {
             let flags = if api == Api::cuGreenCtxStreamCreate { words[2] } else { words[1] };
@@ -331,7 +335,7 @@ fn leave(api: Api, words: &[u64], pending: &Pending, result: i32) {
 }
 
 /// New memory of the host that the device can use.
-fn keep(start: u64, len: u64, kind: Kind) {
+fn keep(start: u64, len: u64, kind: MemoryKind) {
     memory::TABLE.insert(start, len, kind);
     // Such libraries talk with the device, and with other processes, through what they allocate.
     if libraries::are_below()
@@ -390,7 +394,7 @@ fn is_captured(api: Api, words: &[u64]) -> bool {
 
 fn register(start: u64, len: u64) {
     if system::is_private_and_writable(start, start.saturating_add(len)) {
-        keep(start, len, Kind::Registered);
+        keep(start, len, MemoryKind::Registered);
     }
 }
 

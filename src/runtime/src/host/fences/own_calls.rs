@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use streamsan_wire::{OwnCalls, monotonic_ns};
 
-use crate::elf::Object;
+use crate::elf::LoadedObject;
 use crate::{attach, system_call};
 
 /// How often the process is looked at, in nanoseconds.
@@ -32,7 +32,7 @@ pub(super) fn are_made() -> bool {
     if has_ring() {
         found |= OwnCalls::IoUring as u32;
     }
-    if Object::find_noted(b"Go\0\0") {
+    if LoadedObject::find_noted(b"Go\0\0") {
         found |= OwnCalls::Go as u32;
     }
     if found != 0 {
@@ -101,6 +101,6 @@ mod tests {
         };
         // Where the system has none, or forbids it, there is none to see.
         assert_eq!(has_ring(), before || ring >= 0);
-        assert!(!Object::find_noted(b"Go\0\0"), "this program has a Go runtime");
+        assert!(!LoadedObject::find_noted(b"Go\0\0"), "this program has a Go runtime");
     }
 }

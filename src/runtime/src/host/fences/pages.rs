@@ -1,7 +1,7 @@
 //! Which pages of a range are protected, and the system call that does it.
 
 use super::budget;
-use super::memory::{Allocation, Kind};
+use super::memory::{Allocation, MemoryKind};
 use crate::system_call;
 
 pub(super) const PAGE: u64 = 4096;
@@ -76,7 +76,7 @@ pub(super) fn pieces(
     }
     put(low, head);
     put(head, low + HEAD);
-    if allocation.kind != Kind::WriteCombined {
+    if allocation.kind != MemoryKind::WriteCombined {
         let between = (high - PAGE - low - HEAD) / PAGE;
         // Odd and large: neighbouring numbers lie far apart.
         let page = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % between.max(1);
@@ -116,7 +116,7 @@ mod tests {
     use super::super::memory::TABLE;
     use super::*;
 
-    fn allocation(start: u64, kind: Kind) -> Allocation {
+    fn allocation(start: u64, kind: MemoryKind) -> Allocation {
         TABLE.insert(start, 1 << 30, kind);
         TABLE.find(start).unwrap().unwrap()
     }
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn edge_pages_are_pieces_of_their_own_and_not_those_of_registered_memory() {
         const AT: u64 = 1 << 40;
-        let pinned = allocation(AT, Kind::Pinned);
+        let pinned = allocation(AT, MemoryKind::Pinned);
         assert_eq!(of(AT + 8, AT + 12, &pinned), [(AT, AT + PAGE)]);
         assert_eq!(of(AT, AT + 2 * PAGE, &pinned), [(AT, AT + 2 * PAGE)]);
         assert_eq!(
@@ -140,7 +140,7 @@ mod tests {
             of(AT + 8, AT + PAGE + 1, &pinned),
             [(AT, AT + PAGE), (AT + PAGE, AT + 2 * PAGE)]
         );
-        let registered = allocation(2 * AT, Kind::Registered);
+        let registered = allocation(2 * AT, MemoryKind::Registered);
         assert_eq!(of(2 * AT + 8, 2 * AT + 12, &registered), []);
         assert_eq!(
             of(2 * AT + 8, 2 * AT + 3 * PAGE + 1, &registered),
@@ -151,12 +151,12 @@ mod tests {
     #[test]
     fn large_ranges_have_posts_at_head_and_tail() {
         const AT: u64 = 5 << 40;
-        let combined = allocation(AT, Kind::WriteCombined);
+        let combined = allocation(AT, MemoryKind::WriteCombined);
         assert_eq!(
             of(AT, AT + (1 << 20), &combined),
             [(AT, AT + HEAD), (AT + (1 << 20) - PAGE, AT + (1 << 20))]
         );
-        let pinned = allocation(6 << 40, Kind::Pinned);
+        let pinned = allocation(6 << 40, MemoryKind::Pinned);
         for end in [(6 << 40) + WHOLE + 1, (6 << 40) + (1 << 28)] {
             let posts = of(6 << 40, end, &pinned);
             assert_eq!(posts.len(), 3);
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn pages_that_others_share_can_be_left_out() {
         const AT: u64 = 9 << 40;
-        let pinned = allocation(AT, Kind::Pinned);
+        let pinned = allocation(AT, MemoryKind::Pinned);
         let (start, end) = (AT + 8, AT + 3 * PAGE + 1);
         let (mut found, _) = pieces(start, end, &pinned, false, 0);
         assert!(without_edges(&mut found, start, end));

@@ -7,7 +7,7 @@ use streamsan_wire::{Api, LeftAlone, NotFenced};
 
 use super::super::operands::{self, Does, Operand};
 use super::entry::Fence;
-use super::memory::{self, Allocation, Kind};
+use super::memory::{self, Allocation, MemoryKind};
 use super::table;
 use super::{CLOCK, FUNCTIONS, Pending, count, count_left_alone, count_not_fenced};
 use super::{budget, own_calls, pages, signals, splits, storm, sweep};
@@ -16,7 +16,7 @@ use crate::capture::Params;
 
 /// The kernel has been launched. Its parameters are looked at here, since they are at hand while
 /// the call is recorded.
-pub(crate) fn launched(params: &Params, pending: &Pending, found: &mut Found) {
+pub(crate) fn launched(params: &Params, pending: &Pending, found: &mut GivenMemory) {
     if pending.ticket == 0 || !is_watching() {
         return;
     }
@@ -30,13 +30,13 @@ pub(crate) fn launched(params: &Params, pending: &Pending, found: &mut Found) {
 }
 
 /// Memory of the host that a kernel was given.
-pub(crate) struct Found {
+pub(crate) struct GivenMemory {
     count: usize,
     /// The first `count` are written.
     list: [MaybeUninit<(u64, Allocation)>; Self::MOST],
 }
 
-impl Found {
+impl GivenMemory {
     const MOST: usize = 8;
 
     #[inline(always)]
@@ -70,7 +70,8 @@ impl Found {
             // SAFETY: the first `count` are written.
             let (word, allocation) = unsafe { found.assume_init_ref() };
             // Of managed memory the device may take any of it.
-            let start = if allocation.kind == Kind::Managed { allocation.start } else { *word };
+            let start =
+                if allocation.kind == MemoryKind::Managed { allocation.start } else { *word };
             let range = (start, allocation.end);
             tally.add(fence(range, allocation, libc::PROT_NONE, pending, (api, true)));
         }
@@ -91,7 +92,7 @@ pub(super) fn copied(api: Api, words: &[u64], pending: &Pending) {
             Some(allocation) => {
                 any = true;
                 few.add(operand, allocation);
-                allocation.kind != Kind::Managed
+                allocation.kind != MemoryKind::Managed
             }
             None => !operand.of_device && is_host_memory(operand.start),
         };
@@ -109,7 +110,7 @@ pub(super) fn copied(api: Api, words: &[u64], pending: &Pending) {
         return;
     }
     let mut place = |operand: Operand, allocation: &Allocation| {
-        if allocation.kind == Kind::Managed || operand.during_call {
+        if allocation.kind == MemoryKind::Managed || operand.during_call {
             return;
         }
         let protection = match operand.does {
@@ -223,7 +224,7 @@ pub(super) fn fence(
         return not(NotFenced::OwnCalls);
     }
     let number = memory::TABLE.count_operation(allocation);
-    let managed = allocation.kind == Kind::Managed;
+    let managed = allocation.kind == MemoryKind::Managed;
     let (mut pieces, mut all) = pages::pieces(start, end, allocation, managed, number.into());
     if own_calls && pages::without_edges(&mut pieces, start, end) {
         count_not_fenced(NotFenced::OwnCalls);

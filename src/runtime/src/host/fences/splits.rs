@@ -7,7 +7,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::memory::{Allocation, Kind};
+use super::memory::{Allocation, MemoryKind};
 use super::pages::{PIECES, Pages};
 use crate::spin::Spin;
 
@@ -77,8 +77,8 @@ impl Borders {
     }
 }
 
-fn stays_split(kind: Kind) -> bool {
-    matches!(kind, Kind::WriteCombined | Kind::Managed)
+fn stays_split(kind: MemoryKind) -> bool {
+    matches!(kind, MemoryKind::WriteCombined | MemoryKind::Managed)
 }
 
 /// Whether the pieces can be protected without more mappings than fences may make.

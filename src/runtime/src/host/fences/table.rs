@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use streamsan_wire::NotFenced;
 
 use super::budget::SiteIndex;
-use super::entry::{CANCELLED, CLAIMED, Entry, Fence, MOVING, OFF, OPEN, Piece, UP, runs};
+use super::entry::{CANCELLED, CLAIMED, Fence, FenceEntry, MOVING, OFF, OPEN, Piece, UP, runs};
 use super::in_use;
 use super::memory::Allocation;
 use super::pages::{Pages, protect};
@@ -24,7 +24,7 @@ const BITS: usize = 64;
 const MOST_AGAIN: u32 = 3;
 
 /// All fences of the process.
-pub(super) struct Table {
+pub(super) struct FenceTable {
     lock: Spin,
     live: AtomicU32,
     /// A bit for each entry that is one, so that nobody looks at the others.
@@ -33,12 +33,12 @@ pub(super) struct Table {
     agains: AtomicU32,
     /// Changes whenever a fence is placed or lifted.
     moves: AtomicU64,
-    entries: [Entry; ENTRIES],
+    entries: [FenceEntry; ENTRIES],
 }
 
 /// What a fault inside the watched memory was.
 pub(super) enum Fault {
-    /// The calling thread has it: to be recorded and then to be let go of with [`Table::open`].
+    /// The calling thread has it: to be recorded and then to be let go of with [`FenceTable::open`].
     Claimed(Claim),
     /// Another thread is at it: look again.
     Again,
@@ -57,9 +57,9 @@ pub(super) struct Claim {
     pub(super) beside: bool,
 }
 
-pub(super) static TABLE: Table = Table::new();
+pub(super) static TABLE: FenceTable = FenceTable::new();
 
-impl Table {
+impl FenceTable {
     const fn new() -> Self {
         Self {
             lock: Spin::new(),
@@ -67,7 +67,7 @@ impl Table {
             map: [const { AtomicU64::new(0) }; ENTRIES / BITS],
             agains: AtomicU32::new(0),
             moves: AtomicU64::new(0),
-            entries: [const { Entry::new() }; ENTRIES],
+            entries: [const { FenceEntry::new() }; ENTRIES],
         }
     }
 
@@ -82,7 +82,7 @@ impl Table {
     }
 
     /// The entries that are fences, as far as nobody changes that meanwhile.
-    fn used(&self) -> impl Iterator<Item = (usize, &Entry)> {
+    fn used(&self) -> impl Iterator<Item = (usize, &FenceEntry)> {
         self.map.iter().enumerate().flat_map(move |(word, bits)| {
             let mut left = bits.load(Ordering::SeqCst);
             core::iter::from_fn(move || {
@@ -137,7 +137,7 @@ impl Table {
 
     /// Protects the pages of an entry, as far as no system call uses them at the moment. The lock is
     /// held.
-    fn raise(&self, entry: &Entry, which: impl Fn(&Piece) -> bool) -> bool {
+    fn raise(&self, entry: &FenceEntry, which: impl Fn(&Piece) -> bool) -> bool {
         self.moves.fetch_add(1, Ordering::SeqCst);
         let mut done = true;
         for run in runs(entry, |piece| {
@@ -186,7 +186,7 @@ impl Table {
     }
 
     /// Opens what is still closed of an entry. The lock is held.
-    fn lower(&self, entry: &Entry) {
+    fn lower(&self, entry: &FenceEntry) {
         self.moves.fetch_add(1, Ordering::SeqCst);
         for run in runs(entry, |piece| piece.change(UP, MOVING)) {
             if !protect(run.pages, OPEN) {
@@ -302,7 +302,7 @@ impl Table {
     /// readable.
     pub(super) fn open_range(&self, start: u64, end: u64, writes: bool) -> bool {
         // A fence is in the table before its pages are closed.
-        let meets = |entry: &Entry| entry.pieces.iter().any(|it| it.pages().meets(start, end));
+        let meets = |entry: &FenceEntry| entry.pieces.iter().any(|it| it.pages().meets(start, end));
         if !self.any() || !self.used().any(|(_, entry)| meets(entry)) {
             return false;
         }

@@ -43,7 +43,7 @@ impl Stacks {
     #[inline(never)]
     fn look(&mut self) {
         let here = here();
-        let site = Site::of(Api::cuMemFree_v2);
+        let site = HookSite::of(Api::cuMemFree_v2);
         let mut frames = [NativeFrame { address: 0, stack: 0 }; MOST_NATIVE];
         let Self { memo, snapshot, rules, bounds, copies, .. } = self;
         let found = walk(snapshot, rules, bounds, here, copies, &mut frames);

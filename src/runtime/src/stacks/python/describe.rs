@@ -5,7 +5,7 @@
 use core::fmt::Write;
 
 use super::PythonFrame;
-use super::layout::{self, Layout};
+use super::layout::{self, PythonLayout};
 use super::walk::{NOT_STARTED, UNKNOWN, i32_at, pointer, word};
 
 /// A frame in words.
@@ -26,7 +26,7 @@ const LONGEST_TABLE: usize = 1 << 24;
 /// `frame` comes from a walk of this thread that its caller has not returned from; it is of the
 /// version of `layout` and not hidden.
 pub(super) unsafe fn describe(
-    layout: &Layout,
+    layout: &PythonLayout,
     frame: &PythonFrame,
     sink: &mut dyn FnMut(Description<'_>),
 ) {
@@ -80,7 +80,7 @@ impl<const N: usize> Text<N> {
     ///
     /// # Safety
     /// `object` is 0 or a `PyUnicode` of the version of `layout`.
-    unsafe fn read(&mut self, layout: &Layout, object: usize) {
+    unsafe fn read(&mut self, layout: &PythonLayout, object: usize) {
         let Some(object) = pointer(object) else { return };
         // SAFETY: fields of the object (caller).
         let (len, state) =

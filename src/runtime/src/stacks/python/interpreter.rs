@@ -15,9 +15,9 @@ use std::sync::OnceLock;
 
 use streamsan_wire::PythonRefusal as Refusal;
 
-use super::layout::{Layout, TOLD_COOKIE, TOLD_FREE_THREADED, TOLD_VERSION};
+use super::layout::{PythonLayout, TOLD_COOKIE, TOLD_FREE_THREADED, TOLD_VERSION};
 use super::version::layout_of;
-use crate::elf::Object;
+use crate::elf::LoadedObject;
 
 type GetState = unsafe extern "C" fn() -> usize;
 type GetFlag = unsafe extern "C" fn() -> c_int;
@@ -29,7 +29,7 @@ const LOOK_EVERY: u32 = 64;
 /// The interpreter of this process.
 #[derive(Debug)]
 pub(super) struct Interpreter {
-    pub(super) layout: &'static Layout,
+    pub(super) layout: &'static PythonLayout,
     /// Address of `PyCode_Type`.
     pub(super) code_type: usize,
     /// Code of `_PyEval_EvalFrameDefault`.
@@ -46,7 +46,7 @@ pub(super) struct Interpreter {
 
 /// A `PyThreadState` of the calling thread.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct State {
+pub(super) struct ThreadState {
     pub(super) address: usize,
     /// Whether the thread holds the global interpreter lock, without which nobody frees it.
     holds_lock: bool,
@@ -90,9 +90,9 @@ fn look() -> Option<&'static Interpreter> {
         return None;
     }
     let own = c"PyGILState_GetThisThreadState";
-    let object = Object::find(|object| object.symbol(own).is_some())?;
+    let object = LoadedObject::find(|object| object.symbol(own).is_some())?;
     SEEN_SUBS.store(subs, Ordering::Relaxed);
-    if let Some(finder) = Object::find(|object| object.symbol(c"_dl_find_object").is_some()) {
+    if let Some(finder) = LoadedObject::find(|object| object.symbol(c"_dl_find_object").is_some()) {
         let address = finder.function(c"_dl_find_object").unwrap_or(0);
         FIND_OBJECT.store(address, Ordering::Relaxed);
     }
@@ -118,7 +118,7 @@ fn changes() -> (u64, u64) {
 }
 
 impl Interpreter {
-    fn of(object: &Object) -> Result<Interpreter, Refusal> {
+    fn of(object: &LoadedObject) -> Result<Interpreter, Refusal> {
         let function = |name: &CStr| object.function(name);
         // Headers of objects differ, or reference counts are kept that release builds lack.
         if function(c"_Py_NegativeRefcount").is_some() || function(c"_Py_PrintReferences").is_some()
@@ -140,7 +140,7 @@ impl Interpreter {
             unsafe { compare(layout, runtime.start)? };
         }
         // The symbol that a program has copied into itself comes first.
-        let code_type = Object::find(|object| object.symbol(c"PyCode_Type").is_some())
+        let code_type = LoadedObject::find(|object| object.symbol(c"PyCode_Type").is_some())
             .and_then(|object| object.function(c"PyCode_Type"));
         let eval = object.symbol(c"_PyEval_EvalFrameDefault").ok_or(Refusal::Structures)?;
         let one_of =
@@ -148,7 +148,7 @@ impl Interpreter {
         let current = one_of([c"PyThreadState_GetUnchecked", c"_PyThreadState_UncheckedGet"])?;
         let is_finalizing = one_of([c"Py_IsFinalizing", c"_Py_IsFinalizing"])?;
         let own = function(c"PyGILState_GetThisThreadState").ok_or(Refusal::Structures)?;
-        let resident = Object::find(|_| true).is_some_and(|first| first.contains(eval.start));
+        let resident = LoadedObject::find(|_| true).is_some_and(|first| first.contains(eval.start));
         // SAFETY: the interpreter's functions of these names have these signatures in every
         // version that has a layout.
         unsafe {
@@ -167,24 +167,24 @@ impl Interpreter {
     /// The calling thread's thread state. `None` where the thread has none, or where it may be
     /// gone already.
     #[inline]
-    pub(super) fn thread_state(&self) -> Option<State> {
+    pub(super) fn thread_state(&self) -> Option<ThreadState> {
         // SAFETY: these functions read a thread-local and a global variable; they need neither
         // the lock nor a thread state.
         let (current, own) = unsafe { ((self.current)(), (self.own)()) };
         // Current in this thread: it holds the lock.
         if current != 0 && (self.layout.minor >= 12 || current == own) {
-            return Some(State { address: current, holds_lock: true });
+            return Some(ThreadState { address: current, holds_lock: true });
         }
         if own == 0 || self.is_finalizing() {
             return None;
         }
-        Some(State { address: own, holds_lock: false })
+        Some(ThreadState { address: own, holds_lock: false })
     }
 
     /// Whether the thread state is still there. When the interpreter ends, it frees the states of
     /// all threads but the one that ends it: it says so before, and holds the lock.
     #[inline]
-    pub(super) fn is_kept(&self, state: State) -> bool {
+    pub(super) fn is_kept(&self, state: ThreadState) -> bool {
         // What was read of it, before what is asked.
         fence(Ordering::Acquire);
         state.holds_lock || !self.is_finalizing()
@@ -220,7 +220,7 @@ fn is_still_loaded(address: usize) -> bool {
     } else {
         let (_, subs) = changes();
         SEEN_SUBS.load(Ordering::Relaxed) == subs || {
-            let found = Object::find(|object| object.contains(address)).is_some();
+            let found = LoadedObject::find(|object| object.contains(address)).is_some();
             SEEN_SUBS.store(subs, Ordering::Relaxed);
             found
         }
@@ -233,7 +233,7 @@ fn is_still_loaded(address: usize) -> bool {
 
 /// # Safety
 /// `runtime` points to a `_PyRuntimeState` of CPython 3.13 or later.
-unsafe fn compare(layout: &Layout, runtime: usize) -> Result<(), Refusal> {
+unsafe fn compare(layout: &PythonLayout, runtime: usize) -> Result<(), Refusal> {
     // SAFETY: every field lies in the structure (caller).
     let word = |offset: usize| unsafe { ((runtime + offset) as *const u64).read() };
     if word(0).to_ne_bytes() != TOLD_COOKIE {

@@ -26,7 +26,7 @@ pub(super) enum Frames {
 
 /// Offsets for one minor version.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Layout {
+pub(super) struct PythonLayout {
     pub(super) minor: u8,
     pub(super) frames: Frames,
     /// `PyThreadState`: from it to the innermost frame, one or two steps.
@@ -102,7 +102,7 @@ pub(super) const TOLD_COOKIE: [u8; 8] = *b"xdebugpy";
 pub(super) const TOLD_VERSION: usize = 8;
 pub(super) const TOLD_FREE_THREADED: usize = 16;
 
-const V3_9: Layout = Layout {
+const V3_9: PythonLayout = PythonLayout {
     minor: 9,
     frames: Frames::Objects { c_frames: None },
     to_frame: &[24],
@@ -124,7 +124,7 @@ const V3_9: Layout = Layout {
     told: None,
 };
 
-const V3_10: Layout = Layout {
+const V3_10: PythonLayout = PythonLayout {
     minor: 10,
     frames: Frames::Objects { c_frames: Some((48, 8)) },
     instruction: 96,
@@ -133,7 +133,7 @@ const V3_10: Layout = Layout {
     ..V3_9
 };
 
-const V3_11: Layout = Layout {
+const V3_11: PythonLayout = PythonLayout {
     minor: 11,
     frames: Frames::Flagged { is_entry: 68, c_frame_previous: 16 },
     to_frame: &[56, 8],
@@ -155,7 +155,7 @@ const V3_11: Layout = Layout {
     told: None,
 };
 
-const V3_12: Layout = Layout {
+const V3_12: PythonLayout = PythonLayout {
     minor: 12,
     frames: Frames::Delimited,
     to_frame: &[56, 0],
@@ -170,7 +170,7 @@ const V3_12: Layout = Layout {
     ..V3_11
 };
 
-const V3_13: Layout = Layout {
+const V3_13: PythonLayout = PythonLayout {
     minor: 13,
     to_frame: &[72],
     first_traceable: 184,
@@ -197,7 +197,7 @@ const V3_13: Layout = Layout {
     ..V3_12
 };
 
-const V3_14: Layout = Layout {
+const V3_14: PythonLayout = PythonLayout {
     minor: 14,
     owner: 74,
     first_traceable: 192,
@@ -225,9 +225,9 @@ const V3_14: Layout = Layout {
 };
 
 /// Of every version that is understood.
-pub(super) static LAYOUTS: [Layout; 6] = [V3_9, V3_10, V3_11, V3_12, V3_13, V3_14];
+pub(super) static LAYOUTS: [PythonLayout; 6] = [V3_9, V3_10, V3_11, V3_12, V3_13, V3_14];
 
-impl Layout {
+impl PythonLayout {
     /// Whether the interpreter's own account of its structures, read by `told` from a field of
     /// `_Py_DebugOffsets`, is this one.
     pub(super) fn agrees(&self, told: impl Fn(usize) -> u64) -> bool {

@@ -25,7 +25,7 @@ use core::ops::Range;
 use streamsan_wire::PythonRefusal;
 
 pub(crate) use describe::Description;
-pub(crate) use walk::Walk;
+pub(crate) use walk::PythonWalk;
 
 /// A frame of the calling thread. Good until the hook returns: afterwards its code may be gone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -64,9 +64,9 @@ impl PythonFrame {
 
 /// Writes the Python frames of the calling thread, innermost first. None where it runs no Python.
 #[inline]
-pub(crate) fn walk(frames: &mut [PythonFrame]) -> Walk {
-    let Some(interpreter) = interpreter::interpreter() else { return Walk::NONE };
-    let Some(state) = interpreter.thread_state() else { return Walk::NONE };
+pub(crate) fn walk(frames: &mut [PythonFrame]) -> PythonWalk {
+    let Some(interpreter) = interpreter::interpreter() else { return PythonWalk::NONE };
+    let Some(state) = interpreter.thread_state() else { return PythonWalk::NONE };
     // SAFETY: the calling thread's own state.
     unsafe { walk::walk(interpreter, state, frames) }
 }

@@ -2,14 +2,14 @@
 
 use streamsan_wire::PythonRefusal as Refusal;
 
-use super::layout::{LAYOUTS, Layout};
+use super::layout::{LAYOUTS, PythonLayout};
 
 /// The layout for a version text such as `3.12.1 (main, ...)`.
 ///
 /// # Errors
 ///
 /// Why no layout fits the version.
-pub(super) fn layout_of(text: &str) -> Result<&'static Layout, Refusal> {
+pub(super) fn layout_of(text: &str) -> Result<&'static PythonLayout, Refusal> {
     let (number, rest) = text.split_once(' ').unwrap_or((text, ""));
     let mut parts = number.trim_end_matches('+').splitn(3, '.');
     let major = parts.next().unwrap_or_default();

@@ -16,20 +16,20 @@
 //! A value that cannot be a pointer, and an object that is no code, end the walk.
 
 use super::PythonFrame;
-use super::interpreter::{Interpreter, State};
-use super::layout::{self, Frames, Layout};
+use super::interpreter::{Interpreter, ThreadState};
+use super::layout::{self, Frames, PythonLayout};
 
 /// What a walk found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Walk {
+pub(crate) struct PythonWalk {
     /// Frames written.
     pub(crate) count: usize,
     /// Whether there are more.
     pub(crate) cut: bool,
 }
 
-impl Walk {
-    pub(super) const NONE: Walk = Walk { count: 0, cut: false };
+impl PythonWalk {
+    pub(super) const NONE: PythonWalk = PythonWalk { count: 0, cut: false };
 }
 
 /// Instruction of a frame that has not yet started.
@@ -41,12 +41,14 @@ pub(super) const UNKNOWN: u32 = u32::MAX - 1;
 /// `state` is one of the calling thread, of the version of `interpreter`.
 pub(super) unsafe fn walk(
     interpreter: &Interpreter,
-    state: State,
+    state: ThreadState,
     frames: &mut [PythonFrame],
-) -> Walk {
+) -> PythonWalk {
     // SAFETY: promised by the caller.
     let chain = unsafe { Chain::of(interpreter, state.address) };
-    let Some(mut chain) = chain.filter(|_| interpreter.is_kept(state)) else { return Walk::NONE };
+    let Some(mut chain) = chain.filter(|_| interpreter.is_kept(state)) else {
+        return PythonWalk::NONE;
+    };
     let mut output = Output { frames, count: 0, group: 0 };
     // Frames that are not shown are few; a chain that does not end is none.
     let mut steps = 4 * output.frames.len() + 16;
@@ -64,11 +66,11 @@ pub(super) unsafe fn walk(
             break true;
         }
     };
-    Walk { count: output.count, cut }
+    PythonWalk { count: output.count, cut }
 }
 
 /// One frame of the chain.
-struct Step {
+struct FrameStep {
     /// The frame, unless it is none that tracebacks show.
     frame: Option<PythonFrame>,
     /// Whether a call of the evaluation function ends here, and an address in its C frame (0: not
@@ -85,7 +87,7 @@ struct Output<'a> {
 
 impl Output<'_> {
     /// Whether there was room.
-    fn add(&mut self, step: Step, outermost: bool) -> bool {
+    fn add(&mut self, step: FrameStep, outermost: bool) -> bool {
         if let Some(frame) = step.frame
             && !self.push(frame)
         {
@@ -145,7 +147,7 @@ impl<'a> Chain<'a> {
     /// # Safety
     /// `self.frame` is a frame of the calling thread's chain.
     #[inline]
-    unsafe fn step(&mut self) -> Option<Step> {
+    unsafe fn step(&mut self) -> Option<FrameStep> {
         let layout = self.interpreter.layout;
         let frame = pointer(self.frame)?;
         // SAFETY: fields of the frame.
@@ -162,20 +164,20 @@ impl<'a> Chain<'a> {
                         Some((_, previous)) => self.leave(previous)?,
                         None => 0,
                     };
-                    Some(Step { frame: Some(frame), entry: Some(stack) })
+                    Some(FrameStep { frame: Some(frame), entry: Some(stack) })
                 }
                 Frames::Flagged { is_entry, c_frame_previous } => {
                     let entry = match byte(frame + is_entry) {
                         0 => None,
                         _ => Some(self.leave(c_frame_previous)?),
                     };
-                    Some(Step { frame: self.running(frame)?, entry })
+                    Some(FrameStep { frame: self.running(frame)?, entry })
                 }
                 Frames::Delimited => {
                     if byte(frame + layout.owner) >= layout::OWNED_BY_INTERPRETER {
-                        return Some(Step { frame: None, entry: Some(frame) });
+                        return Some(FrameStep { frame: None, entry: Some(frame) });
                     }
-                    Some(Step { frame: self.running(frame)?, entry: None })
+                    Some(FrameStep { frame: self.running(frame)?, entry: None })
                 }
             }
         }
@@ -243,7 +245,7 @@ impl<'a> Chain<'a> {
 /// # Safety
 /// `code` is a code object of the version of `layout`.
 #[inline]
-unsafe fn identity(layout: &Layout, code: usize) -> u64 {
+unsafe fn identity(layout: &PythonLayout, code: usize) -> u64 {
     // SAFETY: fields of the code object.
     unsafe {
         let parts = [

@@ -9,7 +9,8 @@ use std::ops::Range;
 use super::Role;
 use crate::access::domain::condition::{Condition, Relation};
 use crate::access::domain::expression::{ExprId, Operator, Symbol, SymbolId};
-use crate::access::summary::result::{Base, KernelAccess, Length, WordKind};
+use crate::access::summary::result::{Base, KernelAccess, Length};
+use streamsan_model::WordKind;
 
 /// How an expression is used.
 #[derive(Debug, Clone, Copy, Default)]

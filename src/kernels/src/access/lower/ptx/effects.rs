@@ -15,9 +15,9 @@ use crate::access::fixpoint::grid_control::Waited;
 use crate::access::fixpoint::interpret::{Interpreter, Sources, State};
 use crate::access::lower::ptx::values::PtxSite;
 use crate::access::lower::steps::Arg;
-use crate::access::summary::result::{Touch, WordKind};
+use crate::access::summary::result::Touch;
 use crate::ptx::{Instruction, Space};
-use streamsan_model::Trigger;
+use streamsan_model::{Trigger, WordKind};
 
 /// Bytes from the address on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

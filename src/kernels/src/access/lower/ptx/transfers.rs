@@ -15,8 +15,9 @@ use crate::access::fixpoint::interpret::{Interpreter, Kind, State};
 use crate::access::lower::ptx::effects::{AccessPath, Size, is_strong_at_system_scope, spaces};
 use crate::access::lower::ptx::values::PtxSite;
 use crate::access::lower::steps::Arg;
-use crate::access::summary::result::{Touch, WordKind};
+use crate::access::summary::result::Touch;
 use crate::ptx::Space;
+use streamsan_model::WordKind;
 
 /// Bytes of parameters at most (CUDA programming guide, "Kernel parameters": 32,764).
 const MAX_PARAMS: u32 = 32_768;

@@ -14,7 +14,8 @@ use crate::access::domain::expression::{ExprId, Provenance, Symbol};
 use crate::access::fixpoint::grid_control::Waited;
 use crate::access::fixpoint::interpret::{Interpreter, Kind, Sources, State};
 use crate::access::lower::ptx::effects::{AccessPath, Size};
-use crate::access::summary::result::{Touch, WordKind};
+use crate::access::summary::result::Touch;
+use streamsan_model::WordKind;
 
 impl Interpreter<'_> {
     /// Interprets an instruction that touches memory. Returns whether it is one.

@@ -22,8 +22,9 @@ use super::operation::{
 use super::spilled;
 use crate::access::domain::expression::Index;
 use crate::access::fixpoint::grid_control::Meeting;
-use crate::access::summary::result::{Touch, WordKind};
+use crate::access::summary::result::Touch;
 use crate::sass::{ConstantBank, Instruction, Marks, Operand, Part, Register, Relocation};
+use streamsan_model::WordKind;
 use tables::{COMPUTES_SET, IDLE_SET};
 
 /// Takes the operands of one instruction apart and makes operations of it.

@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 
 use crate::access::domain::expression::Index;
 use crate::access::fixpoint::grid_control::Meeting;
-use crate::access::summary::result::{Touch, WordKind};
+use crate::access::summary::result::Touch;
+use streamsan_model::WordKind;
 
 /// No register: the result goes nowhere.
 pub(in crate::access) const NOWHERE: u32 = u32::MAX;

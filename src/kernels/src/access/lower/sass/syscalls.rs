@@ -10,8 +10,9 @@ use smallvec::smallvec;
 
 use super::constant_banks::register_of;
 use super::operation::{AddressPart, Bytes, Lifted, LiftedSource, Operation, SourceValue};
-use crate::access::summary::result::{Touch, WordKind};
+use crate::access::summary::result::Touch;
 use crate::sass::Register;
+use streamsan_model::WordKind;
 
 /// Functions that touch no memory of the program except their own: the printf buffer and the device
 /// heap.

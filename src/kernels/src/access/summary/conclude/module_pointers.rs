@@ -143,7 +143,7 @@ impl Summary<'_> {
     pub(super) fn withdraw_changed_pointers(&mut self) {
         let changes = |global: &u32| {
             let used = self.globals.get(global).and_then(|used| used.mode);
-            !self.unknown.is_empty() || used != Some(AccessMode::Read)
+            !self.unknown.is_empty() || used != Some(ParameterMode::Read)
         };
         let changed: Vec<ModulePointer> =
             self.module_pointers.keys().filter(|(g, _)| changes(g)).copied().collect();
