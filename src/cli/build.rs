@@ -26,7 +26,7 @@ const ROOMS: [&str; 12] = [
     "src/directories",
 ];
 
-/// What of a room goes into its library; its tests do not.
+/// The parts of a room that go into its library; its tests do not.
 const PARTS: [&str; 4] = ["src", "device", "Cargo.toml", "build.rs"];
 
 fn main() {

@@ -1,4 +1,4 @@
-//! What PyTorch's CUDA sanitizer answers, as `traces/csan.tsv` says it.
+//! The answers of PyTorch's CUDA sanitizer, as `traces/csan.tsv` has them.
 
 use crate::corpus::{Case, root};
 use std::collections::BTreeMap;

@@ -219,7 +219,7 @@ fn rust_is_tested() {
     }
 }
 
-/// What the examples take for granted.
+/// The declarations that the examples take for granted.
 const AROUND_CPP: &str = "#include <cuda.h>\n#include <cuda_runtime.h>\n#include <vector>\n\
     __global__ void produce(float *out) { *out = 1.0f; }\n\
     __global__ void consume(const float *in) { (void)*in; }\n\

@@ -16,7 +16,7 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
     ));
 }
 
-/// What makes a finding the same one in the other trace.
+/// The parts that make a finding the same one in the other trace.
 type Pair = (OpSeq, OpSeq, AllocationId);
 
 fn pair(finding: &Finding) -> Pair {

@@ -21,7 +21,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces/recorded")
 }
 
-/// What the table of the folder's README says of a trace.
+/// The facts about a trace in the table of the folder's README.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Said {
     launches: usize,

@@ -127,7 +127,7 @@ fn full_disk() {
     check(&scratch, &scratch.trace()).expect_code(3);
 }
 
-/// What is missing of a finished trace is told, with both counts, by everything that reads it.
+/// The missing rows of a finished trace are told, with both counts, by everything that reads it.
 fn changed_by_hand() {
     let scratch = Scratch::new();
     record(&scratch);

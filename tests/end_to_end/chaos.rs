@@ -1,7 +1,7 @@
 //! A run to which something happens at a random moment: a process is killed, the disk is full,
 //! descriptors, memory or threads run out, a file is renamed, removed or cut short.
 //!
-//! What must hold, whatever happens and whenever: the verdict of `run` is never better than what
+//! The invariant, whatever happens and whenever: the verdict of `run` is never better than what
 //! happened allows, the verdict of `check` on what is left is never better than that of `run`, and
 //! a program that races to its end is never CLEAN. Nothing is concluded from how long a run takes.
 //!
@@ -28,7 +28,7 @@ const ROUNDS: u64 = 3;
 /// The last moment at which something happens: about as long as the program takes.
 const LAST_MOMENT_MS: u64 = 600;
 
-/// What happens to a run.
+/// The harm that comes to a run.
 #[derive(Clone, Copy, Debug)]
 enum Harm {
     /// The collector is killed.
@@ -117,7 +117,7 @@ fn replace_page(trace: &Path, random: &mut Random) -> std::io::Result<()> {
     file.write_all_at(&page, random.below(pages) * PAGE)
 }
 
-/// What a run or a check says, best first.
+/// The verdicts of a run or a check, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Said {
     Clean,

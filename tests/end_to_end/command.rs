@@ -100,7 +100,7 @@ impl Scratch {
             .args(arguments)
             .current_dir(self.path())
             .env("NO_COLOR", "1")
-            // What the command unpacks stays out of the user's own cache.
+            // The libraries that the command unpacks stay out of the user's own cache.
             .env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"))
             .env_remove("LD_PRELOAD")
             .env_remove("STREAMSAN_SIM_POLICY")
@@ -142,7 +142,7 @@ impl Running {
         self.wait_for(&stderr, words);
     }
 
-    /// What the command has printed so far.
+    /// The command's output so far.
     pub(crate) fn printed(&self) -> String {
         so_far(&self.stdout)
     }
@@ -195,7 +195,7 @@ impl Running {
     }
 }
 
-/// What a file holds that is being written: its last character may be there in part.
+/// The content of a file that is being written: its last character may be there in part.
 fn so_far(output: &Path) -> String {
     String::from_utf8_lossy(&fs::read(output).expect("its output is readable")).into_owned()
 }

@@ -137,7 +137,7 @@ fn links() {
         fs::remove_file(&place).unwrap();
         fs::rename(&moved, &place).unwrap();
     }
-    // What a library's file was changed to is not loaded.
+    // A library's changed file is not loaded.
     let runtime = below.iter().find(|name| name.starts_with("runtime-")).unwrap();
     let file = ours.join(runtime).join("libstreamsan_runtime.so");
     let whole = fs::read(&file).unwrap();

@@ -32,7 +32,7 @@ fn by_way_of(scratch: &Scratch, way: &[&str], more: &[&OsStr]) -> Ended {
     scratch.finish(&mut scratch.command(Path::new(first), &arguments))
 }
 
-/// What the command unpacks is there already.
+/// The libraries that the command unpacks are there already.
 fn unpack(scratch: &Scratch) {
     scratch.finish(&mut scratch.streamsan(&[OsStr::new("tsan-stub")])).expect_code(0);
 }
@@ -102,8 +102,8 @@ fn no_more_processes() {
     assert!(!begun.exists());
 }
 
-/// What a program cuts is its own loss. The race that another one has made before is found, and
-/// doubted, as after every loss.
+/// A program that cuts a file loses only its own records. The race that another one has made before
+/// is found, and doubted, as after every loss.
 fn cut_files() {
     let scratch = Scratch::new();
     let program = programs::rust("use_after_free");

@@ -42,7 +42,7 @@ fn static_program_is_incomplete() {
     run(&scratch, &["--sim", "--allow-incomplete"], "calls_nothing_static").expect_code(0);
 }
 
-/// What keeps the runtime out of a program is told without running it.
+/// An obstacle that keeps the runtime out of a program is told without running the program.
 fn doctor_looks_at_programs() {
     let scratch = Scratch::new();
     programs::c("calls_nothing", scratch.path());
@@ -68,7 +68,7 @@ fn own_code() {
     }
 }
 
-/// What is only latent fails a run that asks for it, and no other.
+/// A latent finding fails a run that asks for it, and no other.
 fn latent_needs_asking_for() {
     let scratch = Scratch::new();
     let program = programs::rust("free_in_flight");

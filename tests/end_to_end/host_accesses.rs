@@ -177,7 +177,7 @@ fn hostile(case: &str) {
     }
 }
 
-/// What `hostile core` writes into its page-locked memory before a fence closes that.
+/// The bytes that `hostile core` writes into its page-locked memory before a fence closes that.
 fn written() -> Vec<u8> {
     (0..64u32).map(|at| (at * 37 + 11) as u8).collect()
 }

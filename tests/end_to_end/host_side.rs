@@ -1,4 +1,5 @@
-//! What host threads do: annotated and instrumented accesses, names, order among threads, cuFile, NCCL.
+//! Actions of host threads: annotated and instrumented accesses, names, order among threads,
+//! cuFile, NCCL.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -43,7 +43,7 @@ fn run(scratch: &Scratch, how: &str) -> Ended {
 fn run_program(scratch: &Scratch, program: &str, how: &str) -> Ended {
     let program = programs::c(program, scratch.path());
     let options = scratch.run_options();
-    // What is only assumed would be reported too.
+    // Assumed accesses would be reported too.
     let first = ["run", "--sim", "--fail-on", "possible"];
     let run = [OsStr::new("--"), program.as_os_str(), OsStr::new(how)];
     let mut command = scratch.streamsan(&arguments(&first, &options, &run));
@@ -153,7 +153,7 @@ fn second_run() {
     assert!(fs::read(path).expect("it is there").len() > 100);
 }
 
-/// What `stats` tells of kernels.
+/// The kernels in the output of `stats`.
 fn kernel_modes(scratch: &Scratch) -> serde_json::Value {
     let trace = scratch.trace();
     let told = ["stats", "--json"].map(OsStr::new);

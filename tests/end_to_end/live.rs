@@ -104,7 +104,7 @@ impl Viewed {
 
 impl Drop for Viewed {
     fn drop(&mut self) {
-        // What runs must not outlive a test that failed, even where a lost terminal ends nothing.
+        // The run must not outlive a test that failed, even where a lost terminal ends nothing.
         self.tell("end");
         let begin = Instant::now();
         while !self.screen().contains("left with") && begin.elapsed() < Duration::from_secs(10) {
@@ -135,7 +135,7 @@ fn seen_to_its_end() {
     terminal.shows("race 1/1");
     let before = terminal.operations();
     terminal.until("more operations", |_| terminal.operations() > before);
-    // What is selected stays so.
+    // The selection stays.
     terminal.shows("race 1/1");
     terminal.tell("end");
     // The viewer stays.

@@ -1,4 +1,4 @@
-//! What reports say of where calls were made, from the program to each form.
+//! The places of calls in reports, from the program to each form.
 #![expect(clippy::unwrap_used, reason = "a trial fails by panicking, where it stands")]
 
 use std::ffi::{OsStr, OsString};

@@ -135,7 +135,7 @@ fn refused(python: &Path) {
     assert!(calls_stored(&scratch.trace()).iter().all(|call| call.python.is_empty()));
 }
 
-/// What the program wrote.
+/// The calls that the program wrote.
 fn calls_told(path: &Path) -> Vec<Call> {
     let text = fs::read_to_string(path).expect("the program writes its stacks");
     let calls = text.lines().map(|line| {
@@ -150,7 +150,7 @@ fn calls_told(path: &Path) -> Vec<Call> {
     calls.filter(|call| WITH_STACKS.contains(&call.api.as_str())).collect()
 }
 
-/// What the trace has.
+/// The calls that the trace has.
 fn calls_stored(trace: &Path) -> Vec<Call> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
     let trace = Connection::open_with_flags(trace, flags).expect("a trace");

@@ -7,7 +7,7 @@
 //! their place among the calls of it, bytes by their offset in the allocation. The text is first
 //! made to tell what a run tells: which entry point made the memory that is older than the trace,
 //! and each row of a kernel's accesses for itself, because a run does not see that they are rows.
-//! What remains different: pageable memory is one allocation over the whole address space in a
+//! The remaining difference: pageable memory is one allocation over the whole address space in a
 //! recording, because no call declares it, so that of its bytes only the number is compared.
 //!
 //! The other way, the stored trace written down as text has the same findings again.
@@ -164,7 +164,7 @@ fn compare(text: &str) -> Result<Vec<&'static str>, String> {
     Ok(performed)
 }
 
-/// What is found in the text itself.
+/// The findings in the text itself.
 fn essence_of_text(scratch: &Scratch, text: &str) -> Result<Vec<Value>, String> {
     let told = told(text);
     let file = scratch.file("told.trace");
@@ -195,7 +195,7 @@ fn run(scratch: &Scratch, policy: &str, program: &Path) -> Result<bool, String> 
             _ => Err(format!("{policy}: ends with {code:?}: {}", ended.stderr)),
         };
     }
-    // What it has done until then may be a race already.
+    // The calls until then may be a race already.
     let refused = ended.stderr.contains("replay: cannot perform");
     match code {
         Some(2 | 66) if refused => Ok(false),
@@ -308,7 +308,7 @@ fn rows_for_themselves(word: &str) -> String {
     all.collect::<Vec<String>>().join(" ")
 }
 
-/// What a report says of each finding, without ids, addresses and names, in a fixed order.
+/// A report's findings, without ids, addresses and names, in a fixed order.
 fn essence(report: &Value, items: &[TraceItem]) -> Vec<Value> {
     let trace = Trace::of(items);
     let listed = report["findings"].as_array().expect("a report has a list of findings");
@@ -317,7 +317,7 @@ fn essence(report: &Value, items: &[TraceItem]) -> Vec<Value> {
     findings
 }
 
-/// What numbers of a report mean.
+/// The meaning of numbers in a report.
 struct Trace {
     entities: Entities,
     /// Operations by entry point and place among the calls of it.

@@ -126,7 +126,7 @@ fn views_of(views: &str, verdict: &str, code: i32) {
         }
     };
     assert!(ended.stderr.contains(said), "{}", ended.stderr);
-    // What was withdrawn is nowhere in the report of both runs.
+    // A finding that was withdrawn is nowhere in the report of both runs.
     let findings = report["findings"].as_array().expect("a list");
     assert_eq!(findings.len(), usize::from(code != 0), "{report:#}");
     if let Some(found) = findings.first() {
@@ -197,7 +197,7 @@ fn racy_first() {
     }
 }
 
-/// What was not measured whole is not dismissed.
+/// A finding that was not measured whole is not dismissed.
 fn race_stays() {
     let scratch = Scratch::new();
     let program = program_of_c(&scratch);

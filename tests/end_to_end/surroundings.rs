@@ -1,5 +1,5 @@
-//! What is around the program: who started the command and with which signals ignored, process id
-//! namespaces, a cleaned environment, processes that outlive the program, a collector that dies.
+//! The surroundings of the program: who started the command and with which signals ignored, process
+//! id namespaces, a cleaned environment, processes that outlive the program, a collector that dies.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{OsStr, OsString};
@@ -58,7 +58,7 @@ fn pid(running: &Running) -> Pid {
     Pid::from_child(&running.child)
 }
 
-/// What `ignores_sigint` waits for.
+/// Writes the file that `ignores_sigint` waits for.
 fn go_on(running: &mut Running) {
     let mut input = running.child.stdin.take().expect("its input is a pipe");
     input.write_all(b"go on\n").expect("it still reads");
@@ -193,7 +193,7 @@ fn short_processes() {
 /// Waits until a program has waited for room in its ring for more than a second. It sleeps then, and
 /// takes no further index from the control file. A program that only gets no processor does not sleep.
 fn wait_until_it_waited(program: Pid) {
-    // Of a longer step the program does not count more either.
+    // The program counts no more than this of a longer step.
     const LONGEST_STEP: Duration = Duration::from_millis(100);
     let of_program = format!("/proc/{}", program.as_raw_nonzero());
     let environment = fs::read(format!("{of_program}/environ")).expect("it is our own program");

@@ -15,7 +15,7 @@ use crate::trial;
 
 const VARIABLE: &str = "STREAMSAN_TEST_TOOLS";
 
-/// What is asked of a tool to see whether it is there and works.
+/// The question to a tool that shows that the tool is there and works.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tool {
     program: &'static str,
@@ -75,7 +75,7 @@ pub(crate) fn command(scratch: &Scratch, folder: &Path, program: &str) -> Comman
             command.env_remove(&name);
         }
     }
-    // What Python compiles stays out of the tests' folders.
+    // Python's compiled files stay out of the tests' folders.
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     command
 }

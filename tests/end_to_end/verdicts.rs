@@ -25,7 +25,7 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
     }
 }
 
-/// What kernels touch is concluded from their code, as on a GPU.
+/// The accesses of kernels are concluded from their code, as on a GPU.
 fn withheld(row: &ProgramRow) {
     let scratch = Scratch::new();
     let program = programs::rust(&row.program);

@@ -1,4 +1,4 @@
-//! What a graph of kernels has made is read in another stream.
+//! The output of a graph of kernels is read in another stream.
 //!
 //! The hazard: the graph is made by hand from kernels of a library, and its output is the input of a
 //! kernel in another stream. Its input, in the same allocation, may be read there at any time after

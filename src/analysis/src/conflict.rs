@@ -15,8 +15,9 @@ pub(crate) fn kind(later: Mode, earlier: Mode) -> Option<ConflictKind> {
         (Mode::Allocate, _) | (_, Mode::Allocate) => Some(ConflictKind::UseBeforeAlloc),
         // The memory system orders atomic operations among themselves.
         _ if later.is_atomic() && earlier.is_atomic() => None,
-        // So it does with strong operations whose scopes include both sides, the host's among them.
-        // PTX ISA, Memory Consistency Model: Morally strong operations; Conflict and Data-races.
+        // The same holds for strong operations whose scopes include both sides, the host's among
+        // them. PTX ISA, Memory Consistency Model: Morally strong operations; Conflict and
+        // Data-races.
         _ if later.is_strong() && earlier.is_strong() => None,
         // A prefetch of managed memory is coherent with every use of the memory. A discard is not
         // coherent with any use, nor with a prefetch. Driver API, `cuMemDiscardBatchAsync`.

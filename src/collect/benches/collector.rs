@@ -1,4 +1,4 @@
-//! What the collector does for a record behind the rings, and what a launch costs the resolver.
+//! The collector's work for a record behind the rings, and the resolver's cost of a launch.
 //!
 //! `cargo bench -p streamsan-collect` runs everything, `-- launch` the resolver's share of a launch.
 #![forbid(unsafe_code)]

@@ -188,7 +188,7 @@ impl Collector {
     }
 
     fn alive(&self) -> impl Iterator<Item = &ProcessInfo> {
-        // What the run directory knows may be a moment old.
+        // The run directory's knowledge may be a moment old.
         let exists = |p: &&ProcessInfo| Path::new(&format!("/proc/{}", p.pid)).exists();
         self.run.processes().iter().filter(|p| p.alive).filter(exists)
     }
@@ -210,7 +210,7 @@ impl Collector {
             if recorded.len() <= process {
                 recorded.resize(process + 1, false);
             }
-            // What host threads say of themselves is no use of CUDA.
+            // Annotations of host threads are no use of CUDA.
             recorded[process] |= !matches!(
                 envelope.record,
                 Record::Host { .. } | Record::Object(_) | Record::Stack { .. }

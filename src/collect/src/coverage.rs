@@ -51,7 +51,7 @@ pub(super) fn conclude(
     )
 }
 
-/// What the processes tell of their fences, all together.
+/// The fence counts of all processes together.
 fn fenced(processes: &[ProcessInfo]) -> HostAccesses {
     let of = |process: &ProcessInfo| {
         let fences = &process.fences;

@@ -11,7 +11,7 @@
 //! Between the two lie tens of milliseconds where a program is linked with large libraries, such as
 //! NVRTC's. Whether such a process is recorded is known when it says hello, or never does.
 //!
-//! What lives for less than a few milliseconds may be missed.
+//! A process that lives for less than a few milliseconds may be missed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

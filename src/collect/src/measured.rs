@@ -31,7 +31,7 @@ const MOST_OPEN: usize = 1 << 16;
 /// The first address that is made up, for memory that has none.
 const MADE_UP: u64 = 1 << 60;
 
-/// What is concluded of a launch.
+/// The accesses concluded for a launch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ConcludedLaunch {
     pub(crate) accesses: Vec<Access>,
@@ -41,7 +41,7 @@ pub(crate) struct ConcludedLaunch {
     pub(crate) unseen: bool,
 }
 
-/// What was measured of a launch.
+/// The bytes measured of a launch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MeasuredLaunch {
     pub(crate) accesses: Vec<Access>,

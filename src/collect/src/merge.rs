@@ -200,7 +200,7 @@ impl Merge {
     fn enter(&mut self, thread: ThreadKey, depth: u8, g: u64) -> bool {
         let frames = self.frames.entry(thread).or_default();
         if depth == 0 {
-            // What is still open above the last host function never returned: the thread jumped
+            // Calls still open above the last host function never returned: the thread jumped
             // out of it, or the record was lost.
             while matches!(frames.last(), Some(Frame::Call { .. })) {
                 frames.pop();

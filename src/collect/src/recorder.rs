@@ -47,7 +47,7 @@ pub struct Recorder {
     commit: u64,
     /// Items that are not in the trace (only where the analysis is deferred).
     tail: Vec<TraceItem>,
-    /// What became known late and is not safely in the trace.
+    /// Accesses that became known late and are not safely in the trace.
     late: Late,
     /// As `late`, of the commit that was begun.
     late_committing: Late,
@@ -158,7 +158,7 @@ impl Recorder {
         }
     }
 
-    /// What operation `g` touched has become known after it was taken.
+    /// Replaces the accesses of operation `g`, which became known after the operation was taken.
     pub fn replace_accesses(&mut self, g: OpSeq, accesses: &[Access]) {
         self.write(|writer| writer.replace_accesses(g, accesses));
         self.late.accesses.insert(g, accesses.to_vec());
@@ -243,7 +243,7 @@ impl Recorder {
             || (self.is_storing() && kept > MOST_KEPT)
     }
 
-    /// What a commit has made safe need not be kept.
+    /// Drops late accesses that a commit has made safe.
     fn settle(&mut self) {
         if self.not_written.is_none() && self.is_committed() {
             self.committing.clear();

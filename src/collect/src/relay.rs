@@ -1,9 +1,9 @@
 //! The way from the collector to the recorder, which works on a thread of its own: draining, merging and
 //! resolving go on while the engine and the feeding of the writer take what was resolved before.
 //!
-//! What is handed on goes in batches, in its order. What waits is bounded in bytes; at the bound the
-//! collector waits, and tells the programs that wait for room as long as the recorder gets on. Where no
-//! thread can be started, the recorder works on the collector's.
+//! Steps are handed on in batches, in their order. The waiting steps are bounded in bytes; at the
+//! bound the collector waits, and tells the programs that wait for room as long as the recorder
+//! gets on. Where no thread can be started, the recorder works on the collector's.
 //!
 //! Invariant: all batches but one that wait are full, so that the bound in bytes bounds their number
 //! too. A batch keeps the room of a full one whatever is in it.
@@ -31,12 +31,12 @@ const IN_MEMORY: usize = 4;
 const PAUSE: Duration = Duration::from_millis(1);
 const DISK_PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the recorder is told.
+/// The messages to the recorder.
 #[derive(Debug)]
 pub(super) enum Step {
     Item(TraceItem),
-    /// What a launch touched, and how many of these accesses come before its kernel's wait, where
-    /// that is not as it was said.
+    /// The accesses of a launch, and how many of them come before its kernel's wait, where that
+    /// differs from what was said.
     Exact(OpSeq, Vec<Access>, Option<u32>),
     Known(KnownLaunch),
     /// A fact about the recording.
@@ -126,7 +126,7 @@ struct BatchQueue {
     closed: bool,
 }
 
-/// What both sides see.
+/// The state that both sides see.
 #[derive(Debug, Default)]
 struct RelayState {
     queue: Mutex<BatchQueue>,
@@ -201,7 +201,7 @@ fn record(shared: &Arc<RelayState>, given: &Receiver<Recorder>) -> Option<Record
 struct Beside {
     shared: Arc<RelayState>,
     thread: JoinHandle<Option<Recorder>>,
-    /// What is gathered.
+    /// The batch being gathered.
     batch: Batch,
 }
 

@@ -36,7 +36,7 @@ const PIXELS: usize = 1024;
 const IMAGE_BYTES: usize = PIXELS * size_of::<u32>();
 /// Threads in a block of the kernel.
 const BLOCK: usize = 128;
-/// What the kernel adds to every pixel.
+/// The amount that the kernel adds to every pixel.
 const AMOUNT: u32 = 40;
 
 /// Runs the pipeline once. `clean` adds the wait whose absence is the race.

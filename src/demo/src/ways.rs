@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 const RTLD_NOW: c_int = 2;
 const RTLD_GLOBAL: c_int = 0x100;
-/// What this build asks the driver for: CUDA 12.0, in which `cuGetProcAddress_v2` came.
+/// The version that this build asks the driver for: CUDA 12.0, in which `cuGetProcAddress_v2` came.
 const CUDA_12_0: c_int = 12_000;
 
 unsafe extern "C" {

@@ -1,7 +1,7 @@
 //! `syscall`: system calls by their number.
 //!
-//! What uses no buffer is jumped through with the program's return address in place: such a call may
-//! give its child another stack, or none of its own.
+//! A call that uses no buffer is jumped through with the program's return address in place: such a
+//! call may give its child another stack, or none of its own.
 
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_long, c_uint, c_void};
@@ -117,7 +117,7 @@ unsafe extern "C" fn syscall() {
 type Real =
     unsafe extern "C-unwind" fn(c_long, c_long, c_long, c_long, c_long, c_long, c_long) -> c_long;
 
-/// What was opened for a call.
+/// The files that a call opened.
 #[expect(clippy::large_enum_variant, reason = "lives on the stack of one call")]
 enum Use {
     Nothing,

@@ -1,4 +1,4 @@
-//! What the runtime does for this library; it is loaded before it.
+//! The functions of the runtime that this library calls; the runtime is loaded before it.
 
 use core::ffi::{c_char, c_void};
 use core::ptr;
@@ -49,8 +49,7 @@ pub(crate) struct Buffer {
     len: u64,
     /// Whether the system call writes to it.
     writes: bool,
-    /// What the runtime has answered: whether a fence stood there, and the number that the call is
-    /// over by.
+    /// The runtime's answer: whether a fence stood there, and the number that the call is over by.
     answer: u32,
 }
 

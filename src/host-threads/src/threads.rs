@@ -1,9 +1,9 @@
 //! Creation and end of threads.
 //!
-//! What a thread is created with is released into a token of its own; its end is released into one
-//! that its handle stands for. A handle is used again only when its thread has been joined or is
-//! detached, so the tokens of two threads that can be joined at one time differ. Tokens have one of
-//! the two topmost bits set, which no address of a lock has.
+//! The creator of a thread releases its clock into a token of the thread's own; its end is released
+//! into one that its handle stands for. A handle is used again only when its thread has been joined
+//! or is detached, so the tokens of two threads that can be joined at one time differ. Tokens have
+//! one of the two topmost bits set, which no address of a lock has.
 
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
@@ -21,7 +21,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 
-/// What the new thread begins with; freed by it.
+/// The argument that a new thread begins with; the thread frees it.
 struct Beginning {
     start: Start,
     argument: *mut c_void,

@@ -108,14 +108,15 @@ pub struct AccessSets {
     pub atomics: ByteSet,
 }
 
-/// What a launch did with global memory.
+/// The accesses of a launch to global memory.
 #[derive(Debug, Clone, Default)]
 pub struct AccessLog {
     /// By weak operations, and strong ones whose scope is not the system.
     pub weak: AccessSets,
     /// By strong operations at system scope (PTX ISA, Memory Consistency Model).
     pub strong: AccessSets,
-    /// What threads did before they had waited for the prerequisite grids, of a kernel that waits.
+    /// The accesses of threads that had not waited for the prerequisite grids, of a kernel that
+    /// waits.
     pub before_wait: Option<Box<AccessLog>>,
 }
 

@@ -25,7 +25,7 @@ struct Barrier {
     waited: bool,
 }
 
-/// What all blocks of a launch have in common.
+/// The data that all blocks of a launch share.
 pub(crate) struct Shared<'a> {
     pub(crate) functions: &'a [Code],
     pub(crate) name: &'a str,
@@ -36,7 +36,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) grid_wait: bool,
 }
 
-/// What a warp's turn came to.
+/// The outcome of a warp's turn.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Turn {
     pub(crate) executed: u64,

@@ -1,4 +1,4 @@
-//! What can go wrong while lowering or running a kernel.
+//! Faults of lowering or running a kernel.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub struct Fault {
     pub address: u64,
 }
 
-/// What stopped a kernel.
+/// The reason that stopped a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultKind {
     /// `CUDA_ERROR_ILLEGAL_ADDRESS`.
@@ -51,7 +51,7 @@ pub enum FaultKind {
     Unsupported(String),
 }
 
-/// What stopped a kernel, and where.
+/// The reason that stopped a kernel, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchFault {
     pub kind: FaultKind,

@@ -11,7 +11,7 @@ use crate::fault::LowerError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KernelId(pub u32);
 
-/// What a driver reports of a kernel. Sizes are bytes.
+/// The attributes that a driver reports of a kernel. Sizes are bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelInfo {
     pub name: String,
@@ -30,7 +30,7 @@ pub struct KernelInfo {
     pub grid_wait: bool,
 }
 
-/// What an initialised variable holds where it is the address of something.
+/// The object whose address an initialised variable holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RelocationTarget {
     /// Index into [`Program::globals`].
@@ -76,10 +76,10 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// What no driver would compile (unknown opcodes, undeclared names, functions without a body).
-    /// An instruction of the PTX ISA that the interpreter lacks is no error here: the real driver
-    /// would load the module, and its other kernels run. It fails the launch of a kernel that
-    /// contains it.
+    /// Code that no driver would compile (unknown opcodes, undeclared names, functions without a
+    /// body). An instruction of the PTX ISA that the interpreter lacks is no error here: the real
+    /// driver would load the module, and its other kernels run. It fails the launch of a kernel
+    /// that contains it.
     pub fn lower(module: &ptx::Module) -> Result<Program, LowerError> {
         crate::lower::lower(module)
     }

@@ -82,7 +82,7 @@ impl Execution {
         let shared_size = dynamic_start.saturating_add(launch.dynamic_shared);
         let mut templates = vec![Vec::new(); program.functions.len()];
         for (at, &function) in kernel.reachable.iter().enumerate() {
-            // What only a pointer may lead to fails when it is reached.
+            // A function that only a pointer may lead to fails when it is reached.
             let certain = at < kernel.certain;
             let code = &program.functions[function as usize];
             if certain && let Some((what, line)) = code.lacking.first() {

@@ -45,7 +45,7 @@ struct Frame {
     site: u32,
 }
 
-/// What all threads of a block have in common.
+/// The position that all threads of a block share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Position {
     pub(crate) grid: [u32; 3],
@@ -73,7 +73,7 @@ pub(crate) struct Thread {
     pub(crate) waited: bool,
 }
 
-/// What executing needs beside the thread.
+/// The parts that executing needs beside the thread.
 pub(crate) struct Machine<'a> {
     pub(crate) functions: &'a [Code],
     /// Initial frames, by function; empty for what the kernel cannot reach.
@@ -347,7 +347,7 @@ impl Thread {
             match ops[pc] {
                 Op::Nop => {}
                 Op::GridWait => {
-                    // What it touches from here on belongs into another log.
+                    // Accesses from here on belong into another log.
                     self.waited = true;
                     self.pc = pc as u32 + 1;
                     return Ok(Some(Stop::Expired));

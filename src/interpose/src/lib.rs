@@ -1,4 +1,4 @@
-//! What the libraries share that are preloaded into a program: the functions of the C library that
+//! The code that the preloaded libraries share: the functions of the C library that
 //! theirs stand before, and the end of a thread.
 //!
 //! Invariants: nothing here allocates but thread-specific data, by the C library; nothing takes a

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 /// A destructor of thread-specific data.
 type Destructor = unsafe extern "C" fn(*mut c_void);
 
-/// What is to happen at the end of the threads that are watched.
+/// The functions to call at the end of the threads that are watched.
 ///
 /// Other destructors may still do something, and the order of destructors is not specified (POSIX,
 /// `pthread_key_create`). The value of a thread therefore counts the rounds of destructors, so that

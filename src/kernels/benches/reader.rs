@@ -68,7 +68,7 @@ fn main() -> Outcome<()> {
     let files = files(&path)?;
     let mut images = Vec::new();
     for file in &files {
-        // What is no image may lie among them.
+        // Files that are no image may lie among them.
         let Ok(image) = Image::read(file) else { continue };
         for container in image.containers {
             let (start, size) = (container.offset as usize, container.size as usize);
@@ -117,7 +117,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// What a launch costs: of a shape that was not seen before, and with other pointers than one that
+/// The cost of a launch: of a shape that was not seen before, and with other pointers than one that
 /// was. Each kernel once, with arguments made up, the best of some launches: everything else that
 /// they need was used just before.
 fn launches<'a>(kernels: impl Iterator<Item = &'a KernelAccess>) {

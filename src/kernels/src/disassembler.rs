@@ -44,7 +44,7 @@ pub enum DisassemblyError {
     /// A file or the program could not be used.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The command that was tried.
         what: String,
         /// Why it failed.
         source: io::Error,
@@ -194,7 +194,7 @@ fn addresses(said: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// What was printed.
+/// The disassembler's output.
 #[derive(Debug)]
 pub struct Printed {
     text: String,

@@ -1,4 +1,4 @@
-//! What a kernel touches: reading its code and working out which memory it accesses.
+//! The memory that a kernel touches: reading the kernel's code and working out its accesses.
 //!
 //! [`image`] reads the forms in which code reaches the driver; PTX is parsed by a crate of its own
 //! ([`ptx`]), and [`sass`] is machine code, taken apart. [`access`] is the analysis of both; its
@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub use streamsan_directories::Directory;
-/// What the analysis of PTX takes.
+/// The syntax tree that the analysis of PTX takes.
 pub use streamsan_ptx as ptx;
 
 pub mod access;

@@ -1,4 +1,5 @@
-//! What one context has for measuring: the table of marks, the logs of launches, and the drain.
+//! The memory of one context for measuring: the table of marks, the logs of launches, and the
+//! drain.
 //!
 //! Everything is made at once, in the hook of the first launch in the context and outside of the
 //! driver's callbacks; afterwards nothing is allocated on the device. Nothing is ever freed: work of

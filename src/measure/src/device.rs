@@ -40,7 +40,7 @@ pub(crate) struct Record {
     pub(crate) word: u32,
 }
 
-/// What the drain has counted.
+/// The counts of the drain.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Counters {
@@ -51,7 +51,7 @@ pub(crate) struct Counters {
     pub(crate) left: u32,
 }
 
-/// What a log has counted, and the grid that has taken it (0 for none, and for a launch).
+/// The counts of a log, and the grid that has taken it (0 for none, and for a launch).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Loss {

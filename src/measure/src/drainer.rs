@@ -49,14 +49,14 @@ pub(crate) struct Measured {
 /// A kernel node of a graph, in a patched module.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node {
-    /// What the grid is called on the device, too (`%gridid`).
+    /// The grid's number on the device, too (`%gridid`).
     pub(crate) grid: u64,
     pub(crate) node: u64,
     /// Whether the kernel is to be measured.
     pub(crate) is_selected: bool,
 }
 
-/// What one event stands behind.
+/// The launches that one event stands behind.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) context: Arc<Context>,
@@ -172,7 +172,7 @@ fn run() {
     }
 }
 
-/// What was handed over; waits for it where nothing else is to be done.
+/// The batches handed over; waits for one where nothing else is to be done.
 fn next(wait: bool) -> Vec<Batch> {
     let mut queue = drainer().queue.lock().unwrap_or_else(PoisonError::into_inner);
     while wait && queue.new.is_empty() {
@@ -301,7 +301,7 @@ fn tell_nodes(launch: &Measured, taken: Vec<Taken>) {
     }
 }
 
-/// What one launch has left in the table.
+/// The marks that one launch has left in the table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Taken {
     bytes: [Vec<Range<u64>>; MODES],

@@ -25,7 +25,7 @@ static NODES: Mutex<Option<HashMap<usize, usize>>> = Mutex::new(None);
 const NO_CONTEXT: &str = "its context has no room for marks";
 
 thread_local! {
-    /// What the call in progress has launched.
+    /// The launches of the call in progress.
     static PENDING: RefCell<Vec<Measured>> = const { RefCell::new(Vec::new()) };
     /// The graph in progress is only uploaded.
     static UPLOADS: Cell<bool> = const { Cell::new(false) };
@@ -55,7 +55,7 @@ pub(crate) fn launched(op: u64, stream: u64, result: i32) {
     let launches = PENDING.with_borrow_mut(std::mem::take);
     let (launches, strays): (Vec<_>, Vec<_>) =
         launches.into_iter().partition(|launch| launch.op == op);
-    // Of a call whose end was not told; whether its kernels run is not known, so their logs are
+    // The end of such a call was not told. Whether its kernels run is not known, so their logs are
     // never used again.
     for launch in &strays {
         runtime::not_measured(launch.op, NotMeasured::Other, "its call was not followed");
@@ -86,7 +86,7 @@ fn put_event(first: &Arc<Context>, stream: u64, launches: Vec<Measured>) -> Resu
     Ok(())
 }
 
-/// What is to be done with a launch, `None` where its module is not patched.
+/// The function of a launch, `None` where its module is not patched.
 fn function(launch: LaunchData) -> Option<Function> {
     // SAFETY: the name is read only where the module is known, so that the structure is what it
     // should be.

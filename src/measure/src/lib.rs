@@ -52,7 +52,8 @@ use sanitizer::{
 static HOOKS: MeasureHooks =
     MeasureHooks { size: size_of::<MeasureHooks>() as u64, launching, launched };
 
-/// What the driver calls in the library that `CUDA_INJECTION64_PATH` names. 1 for success.
+/// The entry point that the driver calls in the library that `CUDA_INJECTION64_PATH` names. 1 for
+/// success.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 #[cfg_attr(test, expect(non_snake_case, reason = "the driver looks for this name"))]
 pub extern "C" fn InitializeInjection() -> i32 {

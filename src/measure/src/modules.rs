@@ -14,7 +14,7 @@ use crate::cubin;
 use crate::driver::{CAPABILITY, Handle, driver};
 use crate::sanitizer::{COPY_ASYNC, PATCHES, ResourceData, SINCE_2026_4, Sanitizer, TOO_OLD};
 
-/// What measuring needs to know of the run, from its environment.
+/// The settings of the run, from its environment.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) selection: Selection,
@@ -25,7 +25,7 @@ pub(crate) struct Settings {
 /// The settings; set before anything is subscribed to.
 pub(crate) static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
-/// What is known of a module that holds a selected kernel.
+/// A module that holds a selected kernel.
 #[derive(Debug)]
 struct Module {
     /// Why it could not be patched.
@@ -45,7 +45,7 @@ fn modules() -> &'static Mutex<Modules> {
     MODULES.get_or_init(Mutex::default)
 }
 
-/// What a launch's function is.
+/// The kind of a launch's function.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Function {
     /// In a module that is not patched.
@@ -56,7 +56,7 @@ pub(crate) enum Function {
     Selected,
     /// Selected, in a module that could not be patched.
     Failed(String),
-    /// Of a module that the API has not told of: its structures are not what this library thinks.
+    /// The API has not told of its module: its structures are not what this library thinks.
     Unknown,
 }
 
@@ -149,7 +149,7 @@ fn patches() -> Result<CString, String> {
     CString::new(file.as_os_str().as_bytes()).map_err(|error| error.to_string())
 }
 
-/// What is to be done with a launch of a function.
+/// The kind of function that a launch runs.
 ///
 /// # Safety
 /// `name` is null or a text ended by NUL, if the module is one that was loaded.

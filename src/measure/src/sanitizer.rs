@@ -55,8 +55,8 @@ pub(crate) const SINCE_2026_4: (u32, &CStr) = (47, c"streamsan_on_other");
 pub(crate) const COPY_ASYNC: (u32, [&CStr; 2]) =
     (14, [c"streamsan_on_copy_async", c"streamsan_on_copy_async_before_2026_4"]);
 
-/// What is said of a library that does not know all of [`PATCHES`]: before 2026.2 it tells nothing of
-/// loads through tensor maps, and has another form for bulk stores.
+/// The message about a library that does not know all of [`PATCHES`]: before 2026.2 it tells
+/// nothing of loads through tensor maps, and has another form for bulk stores.
 pub(crate) const TOO_OLD: &str = "the Compute Sanitizer library is older than 2026.2 (CUDA 13.3) and does \
     not see all accesses: pip install nvidia-cuda-sanitizer-api";
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::device::TensorLoad;
 
-/// Of the load's mode: tiled.
+/// The mode of a load: tiled.
 const TILED: u32 = 0;
 
 /// Bytes of an element, by the number of its type in a map; the driver's numbering of types is not

@@ -237,8 +237,8 @@ pub enum Basis {
     Inferred,
     /// Copies, memsets, allocation and free, host API ranges, the simulator's interpreter.
     Exact,
-    /// What the kernel touched in this launch, seen by instrumented code. Counts as [`Basis::Exact`]
-    /// wherever evidence is weighed.
+    /// The bytes that the kernel touched in this launch, seen by instrumented code. Counts as
+    /// [`Basis::Exact`] wherever evidence is weighed.
     Measured,
 }
 

@@ -1,4 +1,4 @@
-//! What is missing where a kernel's accesses are not known from its code.
+//! The reason why a kernel's accesses are not known from its code.
 
 /// Kinds of missing knowledge about launches or images that are only counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

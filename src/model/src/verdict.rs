@@ -158,7 +158,7 @@ mod tests {
             (false, vec![], Some(0), "NO CUDA"),
             (false, vec![], Some(1), "CLEAN"),
             (false, vec![], None, "CLEAN"),
-            // What was not seen may be the calls.
+            // The calls that were not seen may use the device.
             (false, reasons(), Some(0), "INCOMPLETE"),
             (true, vec![], Some(0), "RACY"),
             (true, reasons(), Some(9), "RACY"),

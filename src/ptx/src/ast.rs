@@ -285,7 +285,7 @@ pub enum Operand {
 pub struct Address {
     pub base: AddressBase,
     pub offset: i64,
-    /// What follows a comma inside the brackets (textures, tensor maps).
+    /// The operands behind a comma inside the brackets (textures, tensor maps).
     pub rest: Vec<Operand>,
 }
 

@@ -13,7 +13,7 @@ const MAX_SIZE: u64 = 1 << 31;
 /// Guide, "Function Parameters"), and what is known of each word is kept.
 const MAX_PARAMETERS: u32 = 1 << 16;
 
-/// What stands between a space directive and the name it declares.
+/// The words between a space directive and the name it declares.
 pub(crate) struct Declared {
     pub(crate) ty: Type,
     pub(crate) vector: u32,

@@ -131,7 +131,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What only makes sense behind a label.
+    /// A directive that only makes sense behind a label.
     fn labelled_directive(&mut self, name: &str) -> Result<Option<StatementKind>, PtxError> {
         let name = name.to_owned();
         let kind = if self.accept_dot("branchtargets") {

@@ -82,8 +82,8 @@ fn operands_of_every_form_are_kept() {
     assert_eq!(instruction("frobnicate.v9;").full_name(), "frobnicate.v9");
 }
 
-/// What is known of each word of the parameters is kept, so that one declaration would take as much
-/// memory as it says.
+/// The analysis keeps its knowledge of each word of the parameters, so that one declaration would
+/// take as much memory as it says.
 #[test]
 fn parameters_beyond_what_a_driver_takes_are_refused() {
     let entry = |size| {

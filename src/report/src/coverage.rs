@@ -20,7 +20,7 @@ pub struct Coverage {
     /// How far the host's own loads and stores were watched; `None` where nothing needed watching, or
     /// nobody knows.
     pub host_accesses: Option<HostAccesses>,
-    /// What was measured; `None` where nothing was to be.
+    /// The counts of measuring; `None` where nothing was to be measured.
     pub measured: Option<Measured>,
 }
 
@@ -33,7 +33,7 @@ pub struct UnreadKernels {
     pub package: String,
 }
 
-/// What was measured, of the kernels that were to be measured.
+/// The outcome for the kernels that were to be measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
     /// The kernels that were launched, by name.

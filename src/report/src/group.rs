@@ -190,7 +190,7 @@ impl Folded {
         let mut sited: BTreeMap<(Fingerprint, Severity), Group> = BTreeMap::new();
         for (key, group) in &self.groups {
             let mut group = group.clone();
-            // Of call paths beyond the limit only one stands for all.
+            // Beyond the limit, only one call path stands for all.
             let known = upstream.filter(|_| self.is_sited || key.variant.is_some());
             if let Some(entry) = known.and_then(|list| list.entry_of(&group.finding, entities)) {
                 group.disposition = Disposition::Upstream(entry.into());

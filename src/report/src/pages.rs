@@ -92,7 +92,7 @@ fn without_links(line: &str) -> String {
     out + rest
 }
 
-/// What stands before the first link `[TEXT](TARGET)`, its text, and what stands behind it.
+/// The text before the first link `[TEXT](TARGET)`, the link's text, and the text behind it.
 fn link(line: &str) -> Option<(&str, &str, &str)> {
     let middle = line.find("](")?;
     let start = line[..middle].rfind('[')?;

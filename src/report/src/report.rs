@@ -57,7 +57,7 @@ pub struct Report<'a> {
     pub(crate) parts: Vec<Report<'a>>,
     /// The directory that paths of source files are shown relative to.
     pub(crate) directory: Option<String>,
-    /// What the second of two runs made of what the first one left open.
+    /// The second run's answers to the questions that the first one left open.
     pub(crate) settled: Option<Settled>,
 }
 

@@ -1,4 +1,4 @@
-//! What is open after a run and can be closed by measuring kernels, and two runs as one report.
+//! Questions that a run left open and that measuring kernels can close, and two runs as one report.
 //!
 //! Open are findings of which a side is a kernel whose bytes are only bounded, `likely` ones too
 //! (two launches that get the same pointer may work on interleaved rows), and the kernels of which
@@ -21,7 +21,7 @@ use streamsan_model::{Confidence, FindingAccess, Fingerprint, IncompleteReason, 
 /// Kernels of NCCL begin with these: the calls tell what they touch, and they wait for other ranks.
 const OF_NCCL: [&str; 2] = ["ncclDevKernel", "ncclKernel"];
 
-/// What a run left open and measuring can close.
+/// The questions that a run left open and that measuring can close.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Open {
     /// The findings, each with the mangled names of the kernels that decide it.
@@ -74,7 +74,7 @@ impl Open {
     }
 }
 
-/// What the second run made of what the first one left open.
+/// The second run's answers to the questions that the first one left open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settled {
     /// Findings that rested on bytes that were only bounded.
@@ -148,8 +148,8 @@ fn kernel_of(reason: &IncompleteReason) -> Option<&str> {
 }
 
 impl<'a> Report<'a> {
-    /// What is open. `gaps` are mangled names of kernels of which the run does not know all that they
-    /// touch.
+    /// The open questions. `gaps` are mangled names of kernels of which the run does not know all
+    /// that they touch.
     pub fn open<'b>(&self, gaps: impl IntoIterator<Item = &'b str>) -> Open {
         let mut open = Open::default();
         for group in self.groups.iter().filter(|group| is_uncertain(group)) {

@@ -244,7 +244,7 @@ pub(crate) fn first_touch(finding: &Finding) -> Option<String> {
     Some(format!("first touch at +{at:#x} of the bytes of {number}"))
 }
 
-/// What the recording calls a load or store of the host that was seen without an annotation.
+/// The recording's name of a host load or store that was seen without an annotation.
 const TOUCHED: &str = "host access";
 
 /// The bytes that an access touches, where they are more than the overlap.

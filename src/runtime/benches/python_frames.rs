@@ -1,4 +1,4 @@
-//! What the Python frames of a stack cost: following the chain of frames on the hot path, and
+//! The cost of the Python frames of a stack: following the chain of frames on the hot path, and
 //! their description, which a stack takes the first time only.
 //!
 //! Once on the main thread and once on another, neither of which holds the global interpreter lock.

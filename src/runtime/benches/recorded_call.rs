@@ -1,4 +1,4 @@
-//! What a recorded call costs the program: the same driver function called straight and through
+//! The cost of a recorded call to the program: the same driver function called straight and through
 //! the hook, in a process under the runtime whose records are read while it runs.
 //!
 //! Likewise what a load of instrumented code costs: through the stub library, in memory that nobody

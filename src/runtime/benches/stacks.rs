@@ -1,4 +1,4 @@
-//! What the stack of a call costs the program: the same hooked call from the same depth, with stacks
+//! The cost of a call's stack to the program: the same hooked call from the same depth, with stacks
 //! and without, from a place seen before and from new ones.
 //!
 //! Each measurement is a process of its own under the runtime, whose records are read while it

@@ -1,8 +1,8 @@
 //! Saying hello to the collector, once a process, and noticing that a process is a forked child.
 //!
-//! What belongs to one process lies in a page that the kernel wipes in forked children, whether
-//! they come from `fork` or a bare `clone`: its attachment number is 0 there, and the first hooked
-//! call says hello anew. A `vfork`ed child runs in its parent's memory, as the parent's thread.
+//! The state of one process lies in a page that the kernel wipes in forked children, whether they
+//! come from `fork` or a bare `clone`: its attachment number is 0 there, and the first hooked call
+//! says hello anew. A `vfork`ed child runs in its parent's memory, as the parent's thread.
 
 use core::ffi::CStr;
 use core::ptr;
@@ -16,7 +16,7 @@ use streamsan_wire::{
 use crate::host::fences;
 use crate::{layouts, rings, unknown};
 
-/// What is true of this process only.
+/// The part of the attachment that is true of this process only.
 #[repr(C)]
 pub(crate) struct Page {
     /// Where the thunks count, by entry point; null until attached. At offset 0 for their

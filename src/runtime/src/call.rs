@@ -220,7 +220,7 @@ fn publish_end(thread: &Thread, attachment: &Attachment, call: &Call, result: i3
     });
 }
 
-/// What graphs and captures have to tell of the call, before its END.
+/// Records the parts of graphs and captures that belong to the call, before its END.
 #[inline]
 fn ask_graphs(thread: &Thread, attachment: &Attachment, call: &Call, words: &[u64], result: i32) {
     if call.api.signature().follows {
@@ -343,7 +343,7 @@ fn address_range(address: u64) -> u64 {
     if result == 0 { (base + size as u64).saturating_sub(address) } else { 0 }
 }
 
-/// What the record of a new context says of its device ([`ParamKind::OutContext`]).
+/// The facts about the device in the record of a new context ([`ParamKind::OutContext`]).
 fn device_facts(device: i32) -> u64 {
     let concurrent = u64::from(attribute(device, CONCURRENT_MANAGED_ACCESS) != Some(0));
     let capability = |number| attribute(device, number).map_or(0, |value| u64::from(value as u8));

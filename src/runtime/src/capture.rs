@@ -1,4 +1,4 @@
-//! What is copied through the pointers of a call at its entry.
+//! Copies of the bytes behind the pointers of a call, taken at its entry.
 
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -74,7 +74,7 @@ struct Member {
     array: *const *const u8,
 }
 
-/// What to copy, determined before room is asked for.
+/// The bytes to copy, determined before room is asked for.
 pub(crate) struct Plan {
     /// The first `count` are written.
     blobs: [MaybeUninit<Blob>; MOST_BLOBS],
@@ -83,7 +83,7 @@ pub(crate) struct Plan {
     /// The first `member_count` are written.
     members: [MaybeUninit<Member>; MOST_MEMBERS],
     member_count: usize,
-    /// What a copy reads, of which nobody promises that it is there.
+    /// The bytes that a copy reads; nobody promises that they are there.
     bytes: MaybeUninit<[u8; ParamKind::MOST_BYTES as usize]>,
     /// Whether the call hands a function of the program to the driver.
     pub(crate) hands_over_function: bool,

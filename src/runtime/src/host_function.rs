@@ -12,7 +12,7 @@ use crate::host::fences::{FunctionPlace, Pending};
 use crate::resolve;
 use crate::thread::{self, Outgoing};
 
-/// What the driver carries in place of the program's user data.
+/// The wrapper that the driver carries in place of the program's user data.
 pub(crate) struct Wrapper {
     function: u64,
     user_data: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Wrapper {
     op: u64,
     /// Runs again with every launch of the graph that captured it: never freed.
     repeats: bool,
-    /// What is fenced waits for it.
+    /// The fenced memory waits for the host function.
     place: FunctionPlace,
 }
 

@@ -132,7 +132,7 @@ unsafe extern "C" fn driver_dlvsym(
     }
 }
 
-/// What the program gets instead of `found`.
+/// The function that the program gets instead of `found`.
 ///
 /// # Safety
 /// `name` is a NUL-terminated string.
@@ -159,9 +159,9 @@ unsafe fn replace(name: *const c_char, found: *mut c_void) -> *mut c_void {
     replaced as *mut c_void
 }
 
-/// What a program gets that looked `entry` up in a second copy of the driver, whose calls the
-/// hooks would give to the first: counted under a name that no table knows, so that the run is
-/// not called clean.
+/// The address that a program gets that looked `entry` up in a second copy of the driver, whose
+/// calls the hooks would give to the first: counted under a name that no table knows, so that the
+/// run is not called clean.
 fn of_second_driver(entry: EntryPoint, address: usize) -> usize {
     match PathBuffer::format(format_args!("{} (second driver)", entry.name())) {
         Some(name) => unknown::thunk_for(name.as_str().as_bytes(), address),

@@ -127,7 +127,8 @@ fn adopt(object: LoadedObject) {
     state.store(KNOWN, Ordering::Release);
 }
 
-/// What a look-up of an entry point by exact name gives the program instead of `address`.
+/// The address that a look-up of an entry point by exact name gives the program instead of
+/// `address`.
 pub(crate) fn substitute(entry: EntryPoint, address: usize) -> Option<usize> {
     let slot = &REAL[entry.index()];
     match slot.compare_exchange(0, address, Ordering::Relaxed, Ordering::Relaxed) {

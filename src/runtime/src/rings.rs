@@ -22,9 +22,10 @@ const SMALL_RING: u64 = 64 << 10;
 /// The writing end of a ring, owned by one thread at a time.
 pub(crate) struct RingSlot {
     producer: UnsafeCell<Option<Producer>>,
-    /// What the ring's thread touched and has not published; see [`crate::host::touched`].
+    /// The host memory that the ring's thread touched and has not published; see
+    /// [`crate::host::touched`].
     pub(crate) touched: Touched,
-    /// What the ring's thread needs to record stacks.
+    /// The state that the ring's thread needs to record stacks.
     pub(crate) stacks: Place,
     next: AtomicU32,
 }

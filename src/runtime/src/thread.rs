@@ -1,4 +1,4 @@
-//! What the runtime knows of the calling thread, and how it publishes a record.
+//! The runtime's knowledge of the calling thread, and how the thread publishes a record.
 
 use core::cell::Cell;
 use core::ffi::c_void;
@@ -99,7 +99,7 @@ impl Thread {
             .unwrap_or(0)
     }
 
-    /// What the thread needs to record stacks.
+    /// The state that the thread needs to record stacks.
     #[inline]
     pub(crate) fn stack_place(&self, attachment: &Attachment) -> Option<&'static Place> {
         self.slot(attachment).map(|slot| &slot.stacks)
@@ -113,7 +113,7 @@ impl Thread {
         fill: impl FnOnce(&mut Body),
     ) -> Option<u64> {
         let slot = self.slot(attachment)?;
-        // What host threads touched before this record must stand before it.
+        // Ranges that host threads touched before this record must stand before it.
         let _lock = touched::before_record(attachment, slot);
         // SAFETY: the slot is this thread's; `busy` keeps hooked calls made by our own code, and
         // by signal handlers that interrupt it, from coming here meanwhile. Where other threads

@@ -18,8 +18,8 @@ static NAMES: Names = Names(UnsafeCell::new([[0; UNKNOWN_NAME_BYTES]; UNKNOWN_SL
 static USED: AtomicU32 = AtomicU32::new(0);
 static BUSY: AtomicBool = AtomicBool::new(false);
 
-/// What a program gets that looked up the unknown entry point `name` at `address`: a thunk that
-/// counts it, or the address itself where no slot is left.
+/// The address that a program gets that looked up the unknown entry point `name` at `address`: a
+/// thunk that counts it, or the address itself where no slot is left.
 pub(crate) fn thunk_for(name: &[u8], address: usize) -> usize {
     let Some(attachment) = attach::attachment() else { return address };
     if let Some(slot) = known_slot(address) {

@@ -10,7 +10,7 @@ use std::ffi::CStr;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct CuError(pub(crate) u32);
 
-/// What a driver call comes to.
+/// The outcome of a driver call.
 pub(crate) type Outcome<T = ()> = Result<T, CuError>;
 
 /// `CUDA_SUCCESS`.
@@ -139,7 +139,7 @@ pub(crate) fn name(code: u32) -> Option<&'static CStr> {
     named.or_else(|| OTHERS.iter().find(|entry| entry.0 == code).map(|entry| entry.1))
 }
 
-/// What a status means, `None` for a number that is no status.
+/// The meaning of a status, `None` for a number that is no status.
 pub(crate) fn text(code: u32) -> Option<&'static CStr> {
     if code == SUCCESS {
         return Some(c"no error");

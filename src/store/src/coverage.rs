@@ -42,7 +42,7 @@ pub struct EntryPoint {
 /// How often something was not known of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KernelCount {
-    /// What.
+    /// The kind of gap.
     pub gap: KernelGap,
     /// The kernel, or the reason why an image was not kept.
     pub name: String,
@@ -77,7 +77,7 @@ impl MeasuredKind {
 /// How many launches of a kernel were measured, or why not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MeasuredCount {
-    /// What is counted.
+    /// The counted outcome.
     pub kind: MeasuredKind,
     /// The kernel, or the reason.
     pub name: String,

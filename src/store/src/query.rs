@@ -124,7 +124,7 @@ impl Reader {
     }
 
     fn outgoing(&self, g: OpSeq) -> Result<Vec<Edge>, Error> {
-        // Of a trace that is followed the blocks are not kept up.
+        // The blocks of a trace that is followed are not kept up.
         if !self.is_followed() {
             // Where there are no blocks, they are made with the rest.
             drop(self.lod()?);

@@ -354,7 +354,7 @@ impl Writer {
                 R::TraceLimit(n) => (5, None, *n),
                 R::TraceNotWritten(why) => (6, Some(why.as_str()), 0),
                 R::PointersInMemory { kernel, launches } => (7, Some(kernel.as_str()), *launches),
-                // What a reader sees of a trace is no part of it.
+                // A reader's observations of a trace are no part of it.
                 R::FindingsNotFoundAgain { .. } => return None,
             };
             Some((counters + 2 + position, name, count))

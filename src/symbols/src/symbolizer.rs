@@ -12,7 +12,7 @@ const DEBUG_DIRECTORIES: [&str; 1] = ["/usr/lib/debug"];
 /// An image with more has no lines; its functions get their names from its symbols.
 pub const LARGEST_DWARF: u64 = 1 << 30;
 
-/// What a user is told of an image that has more debug information than [`LARGEST_DWARF`].
+/// The message to a user about an image that has more debug information than [`LARGEST_DWARF`].
 pub fn without_lines(image: &Path) -> String {
     format!(
         "{} has more than {} GiB of debug information, which is not read: its functions are named \

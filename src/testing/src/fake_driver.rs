@@ -75,7 +75,7 @@ pub fn declarations() -> String {
     text
 }
 
-/// What the driver writes behind out parameter `index`.
+/// The value that the driver writes behind out parameter `index`.
 pub fn out_value(api: Api, index: usize) -> u64 {
     let value = (api as u64) << 8 | index as u64;
     match api.signature().params[index].kind {

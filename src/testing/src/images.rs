@@ -243,7 +243,7 @@ pub fn saxpy_cubin(number: u32) -> Vec<u8> {
     Cubin::new(number, vec![("saxpy", saxpy_info())]).build()
 }
 
-/// What describes the parameters of `saxpy`: the last first, as ptxas writes them.
+/// The table of the parameters of `saxpy`: the last first, as ptxas writes them.
 pub fn saxpy_info() -> Vec<u8> {
     let parameters = [(3, 20, 4), (2, 16, 4), (1, 8, 8), (0, 0, 8)];
     let mut info = vec![4, 0x37, 4, 0, 0x81, 0, 0, 0, 3, 0x1b, 0xff, 0];

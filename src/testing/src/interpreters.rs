@@ -7,7 +7,7 @@ use std::process::Command;
 /// The versions that are understood.
 pub const MINORS: [u32; 6] = [9, 10, 11, 12, 13, 14];
 
-/// What an interpreter says of itself: its version, whether it is one that is refused, its
+/// The question to an interpreter about itself: its version, whether it is one that is refused, its
 /// shared library, and where its modules are.
 const QUESTION: &str = "import ctypes, sys, sysconfig; \
     get = sysconfig.get_config_var; \

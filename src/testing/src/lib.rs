@@ -1,4 +1,4 @@
-//! What tests of several rooms share; nothing that is installed depends on it.
+//! Code that tests of several rooms share; nothing that is installed depends on it.
 //!
 //! It knows no other room, so that each of them can have it among its dev-dependencies; the feature
 //! `fake-driver` alone knows the table of hooked functions.

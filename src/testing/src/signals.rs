@@ -1,4 +1,4 @@
-//! What the tests' own surroundings ignore must not reach the programs under test.
+//! Signals that the tests' own surroundings ignore must not be ignored in the programs under test.
 //!
 //! `nohup` ignores SIGHUP, a shell ignores SIGINT and SIGQUIT for its background jobs, and ignored
 //! signals are inherited by all children (POSIX, `execve`). Caught ones are not: in a child they have

@@ -43,7 +43,7 @@ fn entry(
 ) -> Result<(Copy, [Access; 2]), SyntaxError> {
     let (destination, source) = memory::operands(issue)?;
     let (to, from) = match decompress {
-        // What is compressed has another size.
+        // A compressed range has another size.
         true => {
             let to = operand::region(issue.scope, destination)?;
             (to, operand::region(issue.scope, source)?)

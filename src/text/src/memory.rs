@@ -42,7 +42,7 @@ pub(crate) fn allocate(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, Syntax
         }
         _ => None,
     };
-    // What a capturing stream allocates, the launches of its graph do.
+    // A capturing stream's allocations are made by the launches of its graph.
     let captured = stream.is_some_and(|stream| issue.scope.captures.is_capturing(stream));
     let kind = if captured { MemoryKind::GraphOrdered } else { kind };
     // Memory made in a stream belongs to the stream's context.

@@ -97,7 +97,7 @@ impl Writer {
                 }
                 let mut line = self.issuer(operation);
                 line.push_str(&words.text);
-                // What makes a buffer bears its entry point already.
+                // The line that makes a buffer bears its entry point already.
                 let bears_api = matches!(operation.action, Action::Allocate { .. });
                 if *operation.api != words.usual && !bears_api && !operation.api.is_empty() {
                     let _ =

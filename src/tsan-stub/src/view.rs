@@ -15,7 +15,7 @@ pub(crate) enum Mode {
     Atomic = 2,
 }
 
-/// What the runtime tells.
+/// The data that the runtime gives.
 #[repr(C)]
 struct StubView {
     pages: *const u64,

@@ -1,5 +1,5 @@
-//! What the C compiler makes of `-fsanitize=thread` finds all its functions in the stub, and does
-//! the same as without.
+//! Code compiled with `-fsanitize=thread` finds all its functions in the stub, and does the same as
+//! without.
 
 use std::path::Path;
 use std::process::Command;

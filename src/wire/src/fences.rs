@@ -1,5 +1,5 @@
-//! What a process tells of the fences around host memory that its device uses: how much of it was
-//! fenced, and why the rest was not.
+//! The counts of a process about the fences around host memory that its device uses: how much of it
+//! was fenced, and why the rest was not.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -9,9 +9,9 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub struct FenceCounters {
     /// Asynchronous operations whose page-locked or managed memory could be fenced.
     pub qualified: AtomicU64,
-    /// Of these: fenced, all of their bytes or some.
+    /// The fenced ones of these: all of their bytes or some.
     pub fenced: AtomicU64,
-    /// Of those: fenced in part only.
+    /// The ones of those that were fenced in part only.
     pub partly: AtomicU64,
     /// Touches of the program inside fences.
     pub touches: AtomicU64,
@@ -215,7 +215,7 @@ fn sum<const N: usize>(first: [u64; N], second: [u64; N]) -> [u64; N] {
 }
 
 impl FenceCounters {
-    /// What they are now.
+    /// The present counts.
     pub fn read(&self) -> FenceCounts {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         FenceCounts {

@@ -50,7 +50,7 @@ calls! {
     NvtxRegionUnregister = "nvtxMemRegionsUnregister": "`[address]`",
     NvtxRegionName = "nvtxMemRegionsName": "`[address]`, name",
     // Instrumented code.
-    Touched = "host access": "`[(start, end, mode)...]`, modes as in `AccessMode`",
+    Touched = "host access": "`[(start, end, mode)...]`, modes as in `RecordedMode`",
     // Synchronisation of host threads. The object is an address or a thread's token.
     MutexAcquired = "pthread_mutex_lock": "`[object]`",
     MutexReleased = "pthread_mutex_unlock": "`[object]`",
@@ -92,7 +92,7 @@ calls! {
     NcclGroupEnd = "ncclGroupEnd": "collective: a group of several kinds of calls",
     NcclQueued = "(queued in a group)": "collective, to be carried out with its group",
     // Memory fenced while the device uses it, and system calls that use such memory.
-    FenceTouched = "host access": "`[address, mode as in AccessMode, 1 where it is a plain move of up to 8 aligned bytes]`",
+    FenceTouched = "host access": "`[address, mode as in RecordedMode, 1 where it is a plain move of up to 8 aligned bytes]`",
     SystemRead = "host system call": "`[address, bytes]`: bytes that the kernel has put there, at its return",
     SystemWrite = "host system call": "`[address, bytes]`: bytes that the kernel has taken from there, at its return",
 }

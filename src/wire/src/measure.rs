@@ -33,7 +33,7 @@ pub const MEASURE_VARIABLE: &str = "STREAMSAN_MEASURE";
 /// Name of that file inside the run directory.
 pub const MEASURE_FILE: &str = "measure";
 
-/// What one line of the file says.
+/// The rule in one line of the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MeasureRule {
     /// Every kernel.

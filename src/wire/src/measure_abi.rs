@@ -18,15 +18,16 @@
 //!
 //! Deliberately absent: which kernels are measured ([`crate::Selection`]).
 
-/// Of `flags` of a list: the kernel also touches memory in ways that nobody saw. What was concluded
-/// stays beside the runs.
+/// A bit of `flags` of a list: the kernel also touches memory in ways that nobody saw. What was
+/// concluded stays beside the runs.
 pub const MEASURED_IN_PART: u32 = 1;
 
 /// Bytes of a detail that are taken.
 pub const LONGEST_DETAIL: usize = 512;
 
-/// Of `flags` of a list: [`MeasuredRun::EARLY`] is set where it holds. Without this flag a kernel that
-/// waits for its prerequisite grids keeps what was concluded for the time before that wait.
+/// A bit of `flags` of a list: [`MeasuredRun::EARLY`] is set where it holds. Without this flag a
+/// kernel that waits for its prerequisite grids keeps what was concluded for the time before that
+/// wait.
 pub const MEASURED_KNOWS_EARLY: u32 = 2;
 
 /// Rows of equal width that a kernel touched.

@@ -18,7 +18,7 @@ pub const SANITIZER_VARIABLE: &str = "STREAMSAN_SANITIZER";
 /// Names the folder of the assembled patches: a file `sm_90.cubin` for each architecture.
 pub const MEASURE_PATCHES_VARIABLE: &str = "STREAMSAN_MEASURE_PATCHES";
 
-/// What the runtime calls around launches.
+/// The functions that the runtime calls around launches.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct MeasureHooks {

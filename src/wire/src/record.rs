@@ -105,7 +105,7 @@ pub enum Record<'a> {
         node: u64,
         /// Whether this is the last part of this list.
         complete: bool,
-        /// Of the list: [`crate::MEASURED_IN_PART`], [`crate::MEASURED_KNOWS_EARLY`].
+        /// The flags of the list: [`crate::MEASURED_IN_PART`], [`crate::MEASURED_KNOWS_EARLY`].
         flags: u32,
         /// Part of the list.
         runs: RunList<'a>,

@@ -351,7 +351,7 @@ impl RunDirectory {
             let name = self.path.join(process_name(number));
             match map_existing(&c_path(&name)?) {
                 Ok(mapping) => {
-                    // What has no name cannot be cut by it.
+                    // A file without a name cannot be cut by its name.
                     let _ = std::fs::remove_file(&name);
                     self.add_process(Guarded::new(mapping), number);
                 }
@@ -388,7 +388,7 @@ impl RunDirectory {
         let mut view =
             ProcessView { mapping, number, rings_opened: 0, reclaimed: false, foreign, torn };
         if view.mapping.len() < PROCESS_BYTES || !view.file().usable() {
-            // What it does is not recorded.
+            // Calls of such a process are not recorded.
             self.control().failed.fetch_add(1, Ordering::AcqRel);
             return;
         }

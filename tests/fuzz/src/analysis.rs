@@ -26,7 +26,7 @@ impl Sink for Folding {
     }
 }
 
-/// What was found in items.
+/// The findings in items.
 pub(crate) struct Analysed {
     findings: Folded,
     pub(crate) entities: Entities,
@@ -47,7 +47,7 @@ pub(crate) fn analyse<E>(
     Ok(Analysed { findings: sink.0, entities: engine.entities().clone() })
 }
 
-/// What a report is held against.
+/// The gate that a report is held against.
 pub(crate) fn gate(suppressions: Option<Suppressions>, baseline: Option<Baseline>) -> Gate {
     Gate { suppressions, baseline, today: NaiveDate::MIN }
 }

@@ -81,7 +81,7 @@ fn look_at(record: &Record<'_>) {
 }
 
 pub(crate) fn run(input: &[u8]) {
-    // What others left in the usual place is looked through each time.
+    // The files that others left in the usual place are looked through each time.
     let parent = Some(scratch::folder());
     let options = RingOptions { ring_bytes: RING as u64, parent, ..RingOptions::default() };
     let mut directory = RunDirectory::create(options).expect("a run directory");

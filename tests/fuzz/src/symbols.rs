@@ -140,7 +140,7 @@ pub(crate) fn dwarf_seeds() -> Vec<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// What the targets begin with must be understood, or little of the code is reached.
+    /// The seeds of the targets must be understood, or little of the code is reached.
     #[test]
     fn the_seeds_are_understood() {
         let path = scratch::file("image");

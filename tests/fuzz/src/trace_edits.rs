@@ -130,7 +130,7 @@ fn edit(path: &Path, original: &Original, numbers: &mut Numbers<'_>) -> bool {
         );
         ready.expect("a database");
         for _ in 0..usize::from(statements).min(MOST) {
-            // What the schema refuses is not done.
+            // An edit that the schema refuses is not done.
             let _ = connection.execute_batch(&statement(original, numbers));
         }
         connection.execute_batch("COMMIT").expect("there is room");

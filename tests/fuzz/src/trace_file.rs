@@ -33,7 +33,7 @@ pub(crate) fn run(input: &[u8]) {
     let _ = view(&path);
 }
 
-/// What `check` does. The verdict, or why there is none.
+/// The work of `check`. The verdict, or why there is none.
 pub(crate) fn check(path: &Path) -> Result<Verdict, Error> {
     let reader = Reader::open(path)?;
     reader.meta()?;
@@ -50,7 +50,7 @@ pub(crate) fn check(path: &Path) -> Result<Verdict, Error> {
     Ok(report(&analysed, (reasons, Some(seen)), &gate(None, None), operation))
 }
 
-/// What a viewer asks for.
+/// The queries of a viewer.
 fn view(path: &Path) -> Result<(), Error> {
     let reader = Reader::open(path)?;
     reader.edges()?;

@@ -1,5 +1,5 @@
-//! What the code of kernels says about launches that were measured on a GPU, asked without one:
-//! `access_replay LOG MODULES [DEVICE]`.
+//! Conclusions from the code of kernels about launches that were measured on a GPU, asked without
+//! one: `access_replay LOG MODULES [DEVICE]`.
 //!
 //! LOG is what the measuring tool wrote with `ACCESS_MODULES` set to the folder MODULES, where it
 //! kept the machine code; DEVICE is a number such as 90. Prints one line of JSON a measured launch,
@@ -179,7 +179,7 @@ fn concluded(launch: &Measured, kernel: &KernelAccess, source: &str) -> Value {
             }
         }
     }
-    // What stands in a variable is not measured.
+    // Accesses through a variable's pointer are not measured.
     let follows = kernel.pointers.iter().any(|word| word.table)
         || kernel.globals.iter().any(|global| global.table)
         || !kernel.held.is_empty();

@@ -1,4 +1,4 @@
-//! What every check works with: a context, kernels that pass time, and words in page-locked memory
+//! The tools of every check: a context, kernels that pass time, and words in page-locked memory
 //! that show how far they are.
 //!
 //! A kernel that *holds* its stream writes 1 to the word `END` when it ends. Whether something ran,
@@ -110,7 +110,7 @@ impl Lab {
         self.words as u64 + 4 * word as u64
     }
 
-    /// What a word holds now.
+    /// The present content of a word.
     pub(crate) fn read(&self, word: usize) -> u32 {
         assert!(word < WORDS);
         // SAFETY: the words live as long as the laboratory.

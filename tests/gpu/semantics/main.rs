@@ -17,12 +17,12 @@ mod streams;
 use lab::{Failure, Lab};
 use std::process::ExitCode;
 
-/// What a check finds out about one order.
+/// The question of a check about one order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Check {
     /// The row of the rules that it is about, and the question.
     pub(crate) name: &'static str,
-    /// What the documentation says.
+    /// The documentation's answer.
     pub(crate) documented: &'static str,
     /// Whether the later side waited for the earlier one, in one trial.
     pub(crate) trial: fn(&mut Lab) -> Result<bool, Failure>,

@@ -1,4 +1,4 @@
-//! What the documentation leaves open.
+//! Questions that the documentation leaves open.
 
 use crate::Check;
 use crate::graphs::{Executable, primary, secondary};

@@ -41,15 +41,15 @@ pub(crate) struct Machine {
     /// Addresses, of freed memory too.
     memory: BTreeMap<AllocationId, u64>,
     pub(crate) functions: HashMap<(ContextId, KernelId), u64>,
-    /// What is launched in which context.
+    /// The launches of each context.
     launched: Vec<(ContextId, KernelId)>,
-    /// What kernels do about the kernels before and behind them.
+    /// The waits and triggers of kernels.
     controls: HashMap<KernelId, GridControl>,
-    /// What no line makes, and is to be made as soon as its context is there.
+    /// The entities that no line makes, and that are to be made as soon as their context is there.
     presupposed: Vec<Entity>,
 }
 
-/// What the lines of a trace make: everything else is there before.
+/// The entities that the lines of a trace make: everything else is there before.
 #[derive(Debug, Default)]
 struct Made {
     contexts: HashSet<ContextId>,
@@ -74,7 +74,7 @@ impl Made {
         made
     }
 
-    /// What is declared and not made.
+    /// The entities that are declared and not made.
     fn missing(&self, items: &[TraceItem]) -> Vec<Entity> {
         let is_missing = |entity: &&Entity| match entity {
             Entity::Context(x) => !self.contexts.contains(&x.id),
@@ -399,7 +399,7 @@ impl Machine {
     }
 }
 
-/// What makes memory that is older than the trace.
+/// The entry point that makes memory older than the trace.
 fn entry_point(kind: MemoryKind) -> Result<&'static str, Refusal> {
     match kind {
         MemoryKind::Device => Ok("cuMemAlloc_v2"),

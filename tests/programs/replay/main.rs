@@ -2,9 +2,10 @@
 //! lines and on the host threads that they name. What is recorded of it must be judged like the
 //! text itself.
 //!
-//! What the trace presupposes (buffers, streams and events that no line makes) is made before the
-//! first line, and at the end the program waits for all of its work, so that every kernel has run
-//! and told what it touched. It frees and destroys nothing that no line frees or destroys.
+//! The objects that the trace presupposes (buffers, streams and events that no line makes) are made
+//! before the first line, and at the end the program waits for all of its work, so that every
+//! kernel has run and told what it touched. It frees and destroys nothing that no line frees or
+//! destroys.
 //!
 //! Exit code 0 with one line on standard output; 2 with a message for a trace that cannot be
 //! performed: one with accesses that no driver call makes, for example. Lock step: a line is begun

@@ -1,4 +1,4 @@
-//! What cannot be performed, found before the first driver call.
+//! Lines that cannot be performed, found before the first driver call.
 
 use std::collections::HashMap;
 
@@ -104,8 +104,7 @@ fn check_operation(entities: &Entities, operation: &Operation) -> Result<(), Ref
     if can_be { Ok(()) } else { refuse("this result cannot be brought about") }
 }
 
-/// What a kernel does about the kernels before and behind it, its early accesses counted in runs of
-/// bytes.
+/// The waits and triggers of a kernel, its early accesses counted in runs of bytes.
 fn control(action: &Action, operation: &Operation) -> Option<GridControl> {
     let Action::Launch { control, .. } = *action else { return None };
     let early = operation.accesses.iter().take(control.early as usize);
@@ -113,7 +112,7 @@ fn control(action: &Action, operation: &Operation) -> Option<GridControl> {
     Some(GridControl { early, ..control })
 }
 
-/// What the kernels do about the kernels before and behind them, as their first launches say.
+/// The waits and triggers of the kernels, as their first launches say.
 pub(crate) fn controls(items: &[TraceItem]) -> HashMap<KernelId, GridControl> {
     let mut controls = HashMap::new();
     for item in items {

@@ -1,5 +1,5 @@
-//! What the programs under test share: thin, checked calls of the CUDA driver API through cudarc's
-//! raw bindings.
+//! The code that the programs under test share: thin, checked calls of the CUDA driver API through
+//! cudarc's raw bindings.
 //!
 //! Invariants: one function here is one driver call (setup and teardown aside), and no function
 //! orders anything that its driver call does not order. Deliberately absent: reference counting,

@@ -152,7 +152,7 @@ impl State {
         }
         let (scroll, screen_top) = (self.scroll, self.rows.get(self.scroll).copied());
         self.update_rows();
-        // What the user looks at stays where it is, when rows come above it.
+        // The rows that the user looks at stay where they are, when rows come above them.
         if let Some(top) = screen_top.and_then(|top| self.rows.iter().position(|&row| row == top))
             && scroll > 0
         {

@@ -178,7 +178,7 @@ impl Viewport {
         let column = u64::try_from(self.positions(1).max(1)).unwrap_or(u64::MAX);
         let before = self.span.start.saturating_sub(span.start);
         let behind = span.end.saturating_sub(self.span.end);
-        // Of a position that is wider than a column, a part may be on the screen.
+        // A part of a position that is wider than a column may be on the screen.
         let part = u64::from(self.scale < 0);
         overlaps && before < column && (behind < column + part || self.fits())
     }

@@ -112,7 +112,7 @@ fn draw_minimap(state: &State, theme: Theme, areas: &Areas, buffer: &mut Buffer)
             buffer[(x, area.y)].set_symbol(bar).set_style(theme.dim());
         }
     }
-    // What the timelines show.
+    // The timelines' content.
     let shown = view.shown();
     let column = |at: u64| -> u16 {
         let offset = u128::from(at.saturating_sub(view.span.start)) * u128::from(*columns);

@@ -54,7 +54,7 @@ impl Sink for Pairs {
     fn lint(&mut self, _: Lint) {}
 }
 
-/// What the analysis needs again and again.
+/// The data that the analysis needs again and again.
 struct Trial<'a> {
     trace: &'a Trace,
     options: Options,
@@ -150,7 +150,7 @@ pub(crate) fn advise(options: &AdviseOptions) -> Result<ExitCode, Error> {
     for calls in calls.into_iter().take(TRIED) {
         let mut more: BTreeSet<OpSeq> = removed.clone();
         more.extend(&calls.operations);
-        // What is advised can all be taken away together.
+        // The advised calls can all be taken away together.
         if trial.without(&more)?.is_subset(&as_it_is) {
             removed = more;
             useless.push(calls);

@@ -108,7 +108,7 @@ pub(crate) fn host_model(strict: bool) -> HostModel {
     if strict { HostModel::Strict } else { HostModel::default() }
 }
 
-/// What a trace remembers of the host model.
+/// The trace's memory of the host model.
 pub(crate) fn host_model_meta(strict: bool) -> BTreeMap<String, String> {
     let remembered = strict.then(|| (STRICT_HOST_THREADS.to_owned(), "true".to_owned()));
     remembered.into_iter().collect()
@@ -220,7 +220,7 @@ mod tests {
         assert!(read.is_ok());
         assert_eq!(count, WORTH_A_BAR);
         assert!(halfway.contains("reading the trace") && halfway.contains(" %"), "{halfway:?}");
-        // What is over at once is not worth it.
+        // An analysis that is over at once is not worth a bar.
         let screen = Screen::default();
         assert!(long(10).items_shown(screen.target(), |_| {}).is_ok());
         assert_eq!(screen.text(), "");

@@ -25,7 +25,7 @@ pub(super) fn tell(options: &RunOptions, report: &Report<'_>) {
     }
 }
 
-/// What decides the exit code beside the verdict.
+/// The facts that decide the exit code beside the verdict.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Judged {
     pub(super) outcome: ProgramOutcome,

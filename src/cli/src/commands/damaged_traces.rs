@@ -76,7 +76,7 @@ fn record(path: &Path, text: &str, reasons: Vec<IncompleteReason>) {
     recorder.finish(false, coverage, reasons);
 }
 
-/// What `check` says; an error is no verdict.
+/// The verdict of `check`; an error is no verdict.
 fn verdict(path: &Path) -> Option<Verdict> {
     let concluded = Concluded::open(path, false).ok()?;
     Some(concluded.report(Threshold::default()).verdict().clone())

@@ -59,7 +59,7 @@ pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode, Error> {
     let again = match (options.clean, code) {
         (false, ExitCode::RACY) => true,
         (true, ExitCode::SUCCESS) => false,
-        // What went wrong was said.
+        // The cause was said already.
         _ => return Ok(code),
     };
     let view = format!("streamsan view {}", options.output);

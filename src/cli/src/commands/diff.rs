@@ -47,7 +47,7 @@ pub(crate) fn diff(options: &DiffOptions) -> Result<ExitCode, Error> {
     let fails = came.iter().any(|(_, entry)| entry.fails);
     let code = match new.verdict() {
         _ if fails => ExitCode::FINDINGS,
-        // What was not seen may be what is new.
+        // A race that was not seen may be a new one.
         _ if !is_complete(&new) => ExitCode::INCOMPLETE,
         _ => ExitCode::SUCCESS,
     };

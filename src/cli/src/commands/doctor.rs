@@ -36,7 +36,7 @@ impl Mark {
     }
 }
 
-/// What a check found, and what to do about it.
+/// The result of a check, and what to do about it.
 struct Diagnosis {
     /// Stable id of the check.
     check: &'static str,

@@ -22,7 +22,7 @@ struct Way {
     text: &'static str,
     /// The analysis waits for the end of the run.
     deferred: bool,
-    /// What a launch touches becomes known late, so that the trace is analysed again.
+    /// Accesses of a launch become known late, so that the trace is analysed again.
     late: bool,
     /// An entry point is not understood.
     incomplete: bool,
@@ -65,7 +65,7 @@ fn record(path: &Path, way: Way) -> Option<Recording> {
     Some(recorder.finish(replaced, coverage, reasons))
 }
 
-/// What `run` says.
+/// The verdict of `run`.
 fn verdict(recording: &Recording) -> Verdict {
     let input = Input {
         findings: recording.findings.clone(),
@@ -114,7 +114,7 @@ fn agrees(way: Way, first: u64, count: u64) -> bool {
 
 #[test]
 fn run_and_check_agree_whatever_fails() {
-    // What is said on the way is said a few hundred times.
+    // The messages on the way come a few hundred times.
     hold_messages();
     let way = Way { text: ORDERED, deferred: false, late: false, incomplete: false };
     let mut tried = 0;

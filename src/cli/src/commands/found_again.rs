@@ -18,7 +18,7 @@ use streamsan_analysis::Sink;
 use streamsan_model::{AllocationId, Edge, Finding, IncompleteReason, Lint, OpSeq, Severity};
 use streamsan_store::{Reader, TraceState};
 
-/// What a finding is about.
+/// The operations, memory and severity that a finding is about.
 type Key = (OpSeq, OpSeq, AllocationId, Severity);
 
 fn key(finding: &Finding) -> Key {

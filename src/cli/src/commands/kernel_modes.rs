@@ -8,7 +8,7 @@ use streamsan_model::{CodeSource, Entities, KernelGap, KernelId, Mode};
 use streamsan_names::printable_line;
 use streamsan_store::Coverage;
 
-/// What is known of a kernel.
+/// The knowledge about a kernel.
 struct ModesRow<'a> {
     name: &'a str,
     launches: u64,

@@ -55,8 +55,8 @@ pub(crate) fn kernels(options: &KernelsOptions) -> Result<ExitCode, Error> {
     Ok(if listing.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::UNREADABLE })
 }
 
-/// What machine code tells of the kernels without PTX, in their order: that of the device, else the
-/// newest.
+/// The accesses that machine code tells of kernels without PTX, in their order: that of the device,
+/// else the newest.
 fn machine_code(
     bytes: &[u8],
     image: &Image<'_>,
@@ -88,7 +88,7 @@ fn no_code(image: &Image<'_>, device: ComputeCapability) -> String {
     format!("the image has no code that a device of {device} can run; it has {}", there.join(", "))
 }
 
-/// What a piece of code is.
+/// The words for a piece of code.
 fn code(kind: CodeKind, target: Option<Target>) -> String {
     let target = target.map(|target| format!(" for {target}")).unwrap_or_default();
     match kind {
@@ -98,7 +98,7 @@ fn code(kind: CodeKind, target: Option<Target>) -> String {
     }
 }
 
-/// What is known of a kernel's accesses.
+/// The accesses known of a kernel.
 #[derive(Default)]
 struct Accesses {
     /// Words of the parameters that are used as addresses.

@@ -48,7 +48,7 @@ pub(super) fn gaps(trace: &Trace) -> Result<Vec<KernelCount>, Error> {
     }
 }
 
-/// What a run left open.
+/// The questions that a run left open.
 pub(super) fn open_of(report: &Report<'_>, gaps: &[KernelCount]) -> Open {
     // An image that could not be kept is no kernel.
     let gaps = gaps.iter().filter(|count| count.gap != KernelGap::ImageNotKept);

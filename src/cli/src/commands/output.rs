@@ -1,4 +1,4 @@
-//! What is said, where and how.
+//! Messages to the user: the words, the place and the form.
 //!
 //! Invariant: nothing goes to a terminal from here that it would obey, colours excepted. A message is
 //! one line; in longer texts whoever makes them has made the names in them printable.
@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use streamsan_names::{printable_json, printable_line, printable_text};
 use streamsan_symbols::without_lines;
 
-/// What is said while something else has the terminal; `None` while nothing has.
+/// The messages held back while something else has the terminal; `None` while nothing has.
 static HELD: Mutex<Option<String>> = Mutex::new(None);
 
 fn held() -> MutexGuard<'static, Option<String>> {
@@ -133,7 +133,7 @@ pub(super) fn columns(stream: &impl AsFd) -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|&columns| columns > 0)
 }
 
-/// What the command line says of colours; it is read once.
+/// The command line's choice of colours; it is read once.
 static COLORING: OnceLock<Coloring> = OnceLock::new();
 
 /// Follows the command line's wish from now on.

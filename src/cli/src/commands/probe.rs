@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use streamsan_model::ExitCode;
 
-/// What a probe found.
+/// The result of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Driver {
     /// Programs can run on it.

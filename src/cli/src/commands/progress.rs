@@ -1,4 +1,4 @@
-//! What `run` shows of the collector's work: messages, and bars on a terminal.
+//! The collector's progress as `run` shows it: messages, and bars on a terminal.
 
 use super::analysis::{bar, spinner};
 use super::output::warn;

@@ -32,7 +32,7 @@ fn variables() -> BTreeMap<String, String> {
     text.filter(|(name, _)| is_kept(name)).collect()
 }
 
-/// What a trace remembers of this run.
+/// The facts about this run that a trace remembers.
 pub(super) fn remembered(options: &RunOptions) -> BTreeMap<String, String> {
     let named = |value: Option<clap::builder::PossibleValue>| {
         value.map(|value| value.get_name().to_owned()).unwrap_or_default()
@@ -89,7 +89,8 @@ impl Recorded {
         }
     }
 
-    /// What the environment of this process lacks or has too much, by that of the recording.
+    /// The variables that the environment of this process lacks or has too many of, by that of the
+    /// recording.
     pub(super) fn environment(&self) -> RecordedEnvironment {
         differences(&self.variables, &variables())
     }

@@ -54,9 +54,9 @@ const SILENT_WAIT: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 ///
-/// What keeps the program from being run: a machine that is not supported, a program that cannot be
-/// found or executed, a trace, directory, thread or file that cannot be made, and a mistake in a
-/// suppression file or baseline.
+/// The obstacle that keeps the program from being run: a machine that is not supported, a program
+/// that cannot be found or executed, a trace, directory, thread or file that cannot be made, and a
+/// mistake in a suppression file or baseline.
 pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Error> {
     check_platform()?;
     let [name, ..] = options.program.as_slice() else {
@@ -97,7 +97,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Error> {
 /// The kernels that a run measures.
 pub(super) struct Measured {
     selection: Selection,
-    /// What the program finds in its environment beside the selection; `None` where nothing can be
+    /// The program's environment beside the selection; `None` where nothing can be
     /// measured, and the run counts that.
     library: Option<Vec<(&'static str, OsString)>>,
 }
@@ -115,7 +115,7 @@ impl Measured {
     }
 }
 
-/// What it takes to start a program, also a second time.
+/// The parts that starting a program takes, also a second time.
 pub(super) struct Again<'a> {
     pub(super) libraries: &'a Libraries,
     pub(super) file: &'a Path,
@@ -280,7 +280,7 @@ fn sim_withholds_accesses() -> bool {
     std::env::var_os("STREAMSAN_SIM_ACCESSES").is_some_and(|value| value == "inferred")
 }
 
-/// What reads the code of kernels; what it concludes is kept for the next run.
+/// The reader of kernels' code; its conclusions are kept for the next run.
 pub(crate) fn kernel_reader(program: Option<&Path>) -> KernelReader {
     let both =
         |ours: &Directory| Ok((ours.subdirectory("scratch")?, ours.subdirectory("kernels")?));
@@ -505,7 +505,7 @@ impl FinishedRun {
         report
     }
 
-    /// What there is to say beside the report.
+    /// Says the facts about the recording that stand beside the report.
     pub(super) fn tell_of_recording(&self, options: &RunOptions) {
         let Recording { waited, stream_ordered, .. } = &self.recording;
         if options.quiet {

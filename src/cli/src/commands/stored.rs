@@ -57,7 +57,7 @@ impl Stored {
     }
 }
 
-/// What a user can do when there is no room, or no directory.
+/// The advice to a user when there is no room, or no directory.
 fn cannot_store(file: &Path, reason: &str) -> Error {
     Error::Output(io::Error::other(format!(
         "{} is a text trace, which is stored among temporary files to be looked at: {reason}. Make \

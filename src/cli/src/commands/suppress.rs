@@ -40,7 +40,7 @@ pub(crate) fn suppress(options: &SuppressOptions) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is said where no finding is named and none fails.
+/// The message where no finding is named and none fails.
 pub(super) fn nothing_fails(report: &Report<'_>, file: &Path) -> String {
     let file = printable_path(file);
     match report.groups().len() + report.lints().len() {

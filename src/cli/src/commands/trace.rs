@@ -43,7 +43,7 @@ pub(super) enum Trace {
     Stored(Box<Reader>),
 }
 
-/// What a file is, before a stored trace is opened.
+/// The kind of a file, before a stored trace is opened.
 pub(super) enum Unread {
     Text(TextTrace),
     Stored,
@@ -321,7 +321,7 @@ pub(super) fn directory() -> Option<String> {
     std::env::current_dir().ok()?.into_os_string().into_string().ok()
 }
 
-/// What a file is is told by its content; its name decides only where the content is too short.
+/// The kind of a file is told by its content; its name decides only where the content is too short.
 /// Answers the content of a text trace. It is read once, so that a pipe will do.
 fn text(file: &Path) -> Result<Option<Vec<u8>>, Error> {
     let read = |source| Error::Read { path: file.to_owned(), source };
@@ -374,7 +374,7 @@ pub(super) fn summary(coverage: &streamsan_store::Coverage) -> Coverage {
     }
 }
 
-/// What was measured; `None` where nothing was to be.
+/// The counts of measuring; `None` where nothing was to be measured.
 fn measured(counts: &[MeasuredCount]) -> Option<Measured> {
     let mut kernels: BTreeMap<&str, MeasuredKernel> = BTreeMap::new();
     let (mut reasons, mut off) = (Vec::new(), Vec::new());

@@ -55,7 +55,7 @@ pub(super) struct Verifier<'a> {
     options: Options,
     entities: Entities,
     before: Occurrences,
-    /// What the report calls the mistakes.
+    /// The report's names of the mistakes.
     names: HashMap<(Unsited, AllocationId), Mistake>,
 }
 
@@ -80,8 +80,8 @@ impl<'a> Verifier<'a> {
         Ok(Self { trace, options, entities, before, names })
     }
 
-    /// What the edges of a finding do, put in at each of its occurrences; nothing where it has none,
-    /// or where there are too many of them to be compared.
+    /// The effect of a finding's edges, put in at each of its occurrences; nothing where it has
+    /// none, or where there are too many of them to be compared.
     ///
     /// # Errors
     ///

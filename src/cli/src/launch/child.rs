@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use streamsan_model::ProgramOutcome;
 
-/// What is said where the system starts no more processes or threads.
+/// The message where the system starts no more processes or threads.
 pub(super) const TOO_MANY_PROCESSES: &str = "cannot start another process or thread, so the program was not started; raise the limit \
      (`ulimit -u`, or pids.max of the container), or end other processes";
 

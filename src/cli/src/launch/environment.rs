@@ -1,4 +1,4 @@
-//! What the program finds in its environment.
+//! The environment that the program finds.
 
 use super::{Libraries, torch};
 use crate::options::{SimPolicy, TorchAllocator};
@@ -12,12 +12,12 @@ const NVTX_INJECTION: &str = "NVTX_INJECTION64_PATH";
 /// Read by AddressSanitizer's runtime.
 const ASAN_OPTIONS: &str = "ASAN_OPTIONS";
 
-/// What of the host's side is watched by libraries of their own.
+/// The parts of the host's side that are watched by libraries of their own.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Watched {
     /// How host threads synchronise.
     pub(crate) threads: bool,
-    /// What they touch of memory that the device uses.
+    /// Host threads' accesses to memory that the device uses.
     pub(crate) accesses: bool,
 }
 
@@ -79,7 +79,8 @@ impl Environment {
         Self { variables, replayed: RecordedEnvironment::default() }
     }
 
-    /// What a program needs that is not recorded: the simulated driver, where that is asked for.
+    /// The variables of a program that is not recorded: the simulated driver, where that is asked
+    /// for.
     pub(crate) fn without_runtime(libraries: &Libraries, policy: Option<&SimPolicy>) -> Self {
         let variables = driver(libraries, policy, |name| env::var_os(name));
         Self { variables, replayed: RecordedEnvironment::default() }

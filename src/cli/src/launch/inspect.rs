@@ -27,7 +27,7 @@ pub(crate) enum Obstacle {
 }
 
 impl Obstacle {
-    /// What is wrong and what to do.
+    /// The obstacle, and what to do about it.
     pub(crate) const fn description(self) -> &'static str {
         match self {
             Self::Static => {
@@ -54,8 +54,8 @@ impl Obstacle {
     }
 }
 
-/// What stands in the way of recording `program`, followed through its interpreters if it is a
-/// script. `None` when nothing is seen, or when the file cannot be read.
+/// The obstacle to recording `program`, followed through its interpreters if it is a script. `None`
+/// when nothing is seen, or when the file cannot be read.
 pub(crate) fn inspect(program: &Path) -> Option<Obstacle> {
     let mut file = program.to_owned();
     // Linux follows a chain of at most four interpreters.

@@ -65,13 +65,13 @@ const SIM: Embedded = Embedded {
 pub(crate) struct Libraries {
     /// The runtime.
     pub(crate) runtime: PathBuf,
-    /// What watches the synchronisation of host threads.
+    /// The library that watches the synchronisation of host threads.
     pub(crate) host_threads: PathBuf,
-    /// What stands before the C library where fences need it.
+    /// The library that stands before the C library where fences need it.
     pub(crate) host_accesses: PathBuf,
-    /// What measures the bytes of kernels.
+    /// The library that measures the bytes of kernels.
     pub(crate) measure: PathBuf,
-    /// What instrumented programs are linked with.
+    /// The library that instrumented programs are linked with.
     pub(crate) tsan_stub: PathBuf,
     /// Directory that holds the simulated driver as `libcuda.so` and `libcuda.so.1`.
     pub(crate) sim_directory: PathBuf,

@@ -1,4 +1,4 @@
-//! What measuring needs beside the selection of kernels: on the simulated driver nothing, else
+//! The needs of measuring beside the selection of kernels: on the simulated driver nothing, else
 //! NVIDIA's Compute Sanitizer API, which is never shipped with streamsan.
 
 use super::patches::patches;

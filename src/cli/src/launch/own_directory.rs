@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use streamsan_directories::{Chosen, Directory, Environment, Refused};
 
-/// What was said already: several things are kept, and each chooses.
+/// The messages said already: several things are kept, and each chooses.
 static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// The first directory of ours that can be used in this way. The user is told of one that is passed

@@ -126,7 +126,7 @@ fn assemble(directory: &Directory, tool: &Tool) -> Result<(), Failed> {
             Ok(_) => {}
             Err(why) => said = why,
         }
-        // What a failed run has left.
+        // A failed run may have left a file.
         let _gone = fs::remove_file(&output);
     }
     directory.remove_file(&own);

@@ -1,5 +1,5 @@
-//! What would fail only after the program has begun is tried before: a recording that cannot be made
-//! is told while nothing is lost by it.
+//! Trials of the steps that would otherwise fail only after the program has begun: a recording that
+//! cannot be made is told while nothing is lost by it.
 
 use super::child::TOO_MANY_PROCESSES;
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! What the program prints while the viewer has the terminal.
+//! The program's output while the viewer has the terminal.
 //!
 //! It goes through a pseudo terminal, not through pipes: on a terminal, programs write line by line
 //! and in colour, as they would without the viewer; into a pipe, most would keep their output back

@@ -16,7 +16,7 @@ use streamsan_tui::live::{Phase, Run, Standing};
 /// Between two looks whether the viewer was left.
 const NAP: Duration = Duration::from_millis(20);
 
-/// What the viewer sees of the run.
+/// The viewer's sight of the run.
 struct Standpoint {
     printed: Arc<Shared>,
     phase: Mutex<Phase>,

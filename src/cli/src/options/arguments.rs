@@ -127,7 +127,7 @@ pub(crate) struct RunOptions {
     /// before `streamsan check` judges the traces
     #[arg(long, conflicts_with_all = ["allow_incomplete", "require_cuda", "strict_suppressions"])]
     pub(crate) exit_as_program: bool,
-    /// What a host thread has waited for orders another only where they synchronise by pthreads
+    /// Let the waits of one host thread order another only where the two synchronise by pthreads
     #[arg(long)]
     pub(crate) strict_host_threads: bool,
     /// See what host code does with page-locked and managed memory while the device uses it, by
@@ -247,7 +247,7 @@ pub(crate) struct CheckOptions {
     pub(crate) expect: bool,
     #[command(flatten)]
     pub(crate) threshold: ThresholdOption,
-    /// What a host thread has waited for orders another only where they synchronise by pthreads; a
+    /// Let the waits of one host thread order another only where the two synchronise by pthreads; a
     /// trace that was recorded so is always judged so
     #[arg(long)]
     pub(crate) strict_host_threads: bool,

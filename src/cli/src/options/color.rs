@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use std::ffi::{OsStr, OsString};
 
-/// What `--color` says.
+/// The values of `--color`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Coloring {
     /// On terminals that know colours, and as the environment says.

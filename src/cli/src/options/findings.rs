@@ -7,7 +7,7 @@ use clap::builder::TypedValueParser;
 use std::path::PathBuf;
 use streamsan_report::TextOptions;
 
-/// What findings are held against, and how many are printed.
+/// The lists that findings are held against, and how many findings are printed.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct GateOptions {
     /// Findings that are accepted, with a reason each
@@ -49,7 +49,7 @@ impl Default for Listed {
 }
 
 impl Listed {
-    /// What the text form is to print.
+    /// The parts that the text form prints.
     pub(crate) fn text(self, color: bool) -> TextOptions {
         TextOptions {
             color,

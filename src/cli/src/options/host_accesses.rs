@@ -1,6 +1,6 @@
 //! Whether host memory is fenced while the device uses it.
 
-/// What is done about raw loads and stores of host memory.
+/// The treatment of raw loads and stores of host memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum HostAccesses {
     /// Nothing: they are not seen

@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub(crate) enum Measure {
     /// Kernels with a name of this pattern, mangled or readable.
     Glob(String),
-    /// What a trace, or the traces of a directory, left open.
+    /// The kernels that a trace, or the traces of a directory, left open.
     OpenIn(PathBuf),
 }
 

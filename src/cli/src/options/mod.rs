@@ -1,4 +1,4 @@
-//! What the user can say on the command line.
+//! The options of the command line.
 
 mod arguments;
 mod color;

@@ -20,7 +20,7 @@ pub(crate) enum ReportFormat {
     GithubSummary,
     /// The whole trace, for ui.perfetto.dev.
     Perfetto,
-    /// What is around the races, for Graphviz.
+    /// The operations around the races, for Graphviz.
     Dot,
 }
 

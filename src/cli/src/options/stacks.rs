@@ -1,4 +1,4 @@
-//! What stacks are recorded.
+//! The stacks that are recorded.
 
 use clap::ValueEnum;
 use streamsan_wire::StackMode;

@@ -10,7 +10,7 @@ pub(crate) enum TorchAllocator {
 }
 
 impl TorchAllocator {
-    /// What PyTorch calls it.
+    /// PyTorch's name of the allocator.
     pub(crate) const fn backend(self) -> &'static str {
         match self {
             Self::Async => "cudaMallocAsync",

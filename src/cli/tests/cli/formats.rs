@@ -53,7 +53,7 @@ fn racy() -> String {
     corpus(RACY).display().to_string()
 }
 
-/// What every form begins with, so that no form is taken for another.
+/// The beginning of every form, so that no form is taken for another.
 const FORMS: &[(&str, &str)] = &[
     ("text", "error[stale-wait]"),
     ("json", "{\n  \"schema\": 1"),
@@ -151,7 +151,7 @@ fn unused_suppressions_fail_when_strict() {
         bench.run(&check, plain);
         bench.run(&[&check[..], &["--strict-suppressions"]].concat(), strict);
     }
-    // What the baseline remembers and is gone is no mistake.
+    // A race that the baseline remembers and that is gone is no mistake.
     bench.run(&["check", &racy(), "--baseline", "known", "--update-baseline"], 1);
     bench.write("empty.trace", "stream s1\n");
     bench.write("none", "");
@@ -287,7 +287,7 @@ fn several_traces_make_one_report() {
     bench.run(&["check", "ranks"], 5);
 }
 
-/// What one trace uses is used.
+/// A suppression that one trace uses is used.
 #[test]
 fn gate_is_that_of_all_traces() {
     let bench = Bench::new();

@@ -153,7 +153,7 @@ impl Bench {
     }
 }
 
-/// What a terminal obeys, what turns a line round, and what nobody sees.
+/// Characters that a terminal obeys, that turn a line round, and that nobody sees.
 fn is_harmful(c: char) -> bool {
     c != '\n' && c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -118,8 +118,8 @@ fn trace_that_cannot_be_read_is_told_before_anything_is_drawn() {
     terminal.shows_all(&["left with 5", "cannot open the trace"]);
 }
 
-/// What the viewer has set is set back: the shell's screen, its cursor, the mouse, and lines typed
-/// are lines.
+/// The settings of the viewer are set back: the shell's screen, its cursor, the mouse, and lines
+/// typed are lines.
 #[track_caller]
 fn is_restored(terminal: &Terminal, code: u8) {
     terminal.shows(&format!("left with {code}"));

@@ -12,14 +12,14 @@ pub(crate) struct Report {
     pub(crate) touched: Vec<Access>,
 }
 
-/// What was measured of one launch's kernel.
+/// The bytes measured of one launch's kernel.
 #[derive(Debug)]
 pub(crate) struct MeasuredReport {
     pub(crate) process: ProcessKey,
     /// Entry index of the launch.
     pub(crate) launch: u64,
     pub(crate) runs: Vec<MeasuredRun>,
-    /// Of the list, as the wire has them.
+    /// The flags of the list, as the wire has them.
     pub(crate) flags: u32,
 }
 
@@ -71,7 +71,7 @@ impl Reports {
         }
     }
 
-    /// What was measured of launches that were resolved, of which `newest` is the last one. The rest
+    /// The measurements of launches that were resolved; `newest` is the last such launch. The rest
     /// is kept.
     pub(crate) fn measured_of_resolved(&mut self, newest: u64) -> Vec<MeasuredReport> {
         self.measured.extract_if(.., |report| report.launch <= newest).collect()

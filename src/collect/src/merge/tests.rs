@@ -131,7 +131,7 @@ fn calls_of_a_host_function_are_the_programs_own() {
     assert_eq!(handed_over(&mut merge, now), [(1, Some(8)), (2, Some(5)), (3, Some(4))]);
 }
 
-/// What a thread reads back goes with its next call, or with the one that it names.
+/// Parts that a thread reads back go with its next call, or with the one that they name.
 #[test]
 fn parts_of_graphs_find_their_call() {
     let (mut merge, now) = (Merge::default(), Instant::now());

@@ -173,7 +173,7 @@ pub(crate) fn leave<T>(goes_on: bool, large: T) {
     }
 }
 
-/// What the engine itself could not take in.
+/// Notes items that the engine itself could not take in.
 fn note_statistics(
     statistics: &Statistics,
     coverage: &mut Coverage,

@@ -1,9 +1,9 @@
-//! What becomes known of launches after they were taken.
+//! Knowledge about launches that comes after the launches were taken.
 
 use std::collections::HashMap;
 use streamsan_model::{Access, GridControl, OpSeq};
 
-/// What became known of launches after they were taken: what they touched, and what their kernels do
+/// The late knowledge about launches that were taken: what they touched, and what their kernels do
 /// about the kernels before and behind them.
 #[derive(Default)]
 pub(super) struct Late {

@@ -1,4 +1,4 @@
-//! What the engine found, on its way into the trace and the report.
+//! The engine's results, on their way into the trace and the report.
 //!
 //! The trace holds the first occurrences of each mistake only: a program that makes one in a loop has
 //! hundreds of thousands, which cost more to store than all else and tell nothing new. All of them

@@ -45,7 +45,8 @@ fn commit_waits_for_one_that_was_begun() {
     assert_eq!(counts.operations, OPERATIONS);
 }
 
-/// What a failure would take out of the trace again is bounded, however far the disk is behind.
+/// The number of items that a failure would take out of the trace again is bounded, however far the
+/// disk is behind.
 #[test]
 fn what_is_not_committed_is_waited_for() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -25,7 +25,7 @@ fn recorder(path: &Path, deferred: bool) -> Recorder {
     Recorder::new(path, writer, deferred, None, HostModel::default(), Arc::new(Silent))
 }
 
-/// What a program does, with accesses that come late and commits on the way.
+/// The steps of a program, with accesses that come late and commits on the way.
 fn steps() -> Vec<Step> {
     let text = "launch s1 k w:A\nrecord e s1\nwait s2 e\nlaunch s2 k r:A\nlaunch s3 k r:A\n";
     let trace = streamsan_text::parse(&text.repeat(600)).expect("the text is a trace");
@@ -47,7 +47,7 @@ fn steps() -> Vec<Step> {
     steps
 }
 
-/// What the trace holds and what was found, by a recorder on a thread of its own or on this one.
+/// The stored items and the findings, by a recorder on a thread of its own or on this one.
 fn recorded(beside: bool, deferred: bool) -> (Vec<TraceItem>, Vec<(OpSeq, OpSeq)>, u64, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("trace.db");

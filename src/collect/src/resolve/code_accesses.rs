@@ -70,8 +70,8 @@ pub(super) struct Noted {
 
 /// Notes what a launch touches.
 ///
-/// What comes *perhaps* behind the kernel's wait is there twice: as it is behind the wait, and no
-/// more than assumed before it.
+/// An access that comes *perhaps* behind the kernel's wait is there twice: as it is behind the
+/// wait, and no more than assumed before it.
 pub(super) fn touch(
     resolution: &mut Resolution<'_>,
     code: CodeId,

@@ -138,7 +138,7 @@ impl Captured {
         asked.touched.extend(touched);
     }
 
-    /// What a kernel touches that the library launches in the thread. A group's kernel may be
+    /// The accesses of a kernel that the library launches in the thread. A group's kernel may be
     /// launched in any stream of the group: NCCL synchronises them with each other (user guide,
     /// "Using multiple streams").
     pub(super) fn launched(&mut self, thread: ThreadKey) -> Arc<[(ByteRange, Mode)]> {

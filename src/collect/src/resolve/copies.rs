@@ -104,7 +104,7 @@ fn nowhere(resolution: &mut Resolution<'_>, side: Side) -> (MemoryKind, Allocati
     }
 }
 
-/// What the driver made: for it a region is a part of that.
+/// The block that the driver made: for it a region is a part of that.
 fn made(resolution: &Resolution<'_>, block: &Block) -> (MemoryKind, AllocationId) {
     let made = match block.kind {
         MemoryKind::Region => {

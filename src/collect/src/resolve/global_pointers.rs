@@ -1,11 +1,11 @@
 //! Pointers in module globals: what the program wrote to variables of its modules, as far as that
 //! was seen.
 //!
-//! What is seen is the content of small copies from the host. Recorded at the call's entry, it is
-//! what the copy takes in two cases (CUDA driver API, "API synchronization behavior"): a synchronous
-//! form returns when the source has been read, and an asynchronous one from pageable memory has
-//! copied it to a staging buffer by then. Page-locked memory is read when the stream gets there, by
-//! when it may hold something else.
+//! The resolver sees the content of small copies from the host. Recorded at the call's entry, it is
+//! what the copy takes in two cases (CUDA driver API, "API synchronization behavior"): a
+//! synchronous form returns when the source has been read, and an asynchronous one from pageable
+//! memory has copied it to a staging buffer by then. Page-locked memory is read when the stream
+//! gets there, by when it may hold something else.
 //!
 //! Invariants: which of several values stands in a variable when a kernel runs is a question of
 //! order, so a launch has all that were written before it. Any other write, of whatever part of a

@@ -119,8 +119,8 @@ fn launch(
     let known = kernels::known(resolution, function)?;
     let Attributes { programmatic, cooperative, event } = attributes;
     let mut control = if programmatic { GridControl::UNKNOWN } else { GridControl::default() };
-    // What a collective operation touches is known from itself, so the code of its kernels matters
-    // only where it says what a launch waits for.
+    // The accesses of a collective operation are known from itself. The code of its kernels matters
+    // only where the code says what a launch waits for.
     if resolution.call.succeeded() && (programmatic || !resolution.call.of_library) {
         let call = resolution.call;
         let known = parameters(

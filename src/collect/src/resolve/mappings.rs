@@ -170,7 +170,7 @@ pub(super) fn unmap(resolution: &mut Resolution<'_>) -> Option<Action> {
 
 /// The mappings that follow each other without a gap around this one, in one reservation.
 pub(super) fn neighbours(resolution: &Resolution<'_>, block: &Block) -> Vec<Block> {
-    // What is mapped beside a former mapping has nothing to do with it.
+    // A mapping beside a former mapping has nothing to do with it.
     let alive =
         resolution.tables.memory.find_made(block.range.start).is_some_and(|b| b.id == block.id);
     match resolution.tables.mappings.reservation(block.range.start).filter(|_| alive) {
@@ -193,7 +193,7 @@ pub(super) fn split(
         if block.range.start >= hull.end {
             break;
         }
-        // What lies beyond the last mapping stays with it.
+        // The bytes beyond the last mapping stay with it.
         let end = if index + 1 == all.len() { u64::MAX } else { block.range.end };
         cut(extent, ByteRange { start: block.range.start, end }, &mut |part| {
             parts.push((*block, part));

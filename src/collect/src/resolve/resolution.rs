@@ -23,7 +23,7 @@ use crate::kernel_code::Codes;
 use crate::launch::Targets;
 use streamsan_model::{Access, Entity, Status, StreamId, TraceItem};
 
-/// What matters of a launch where its kernel is measured.
+/// The facts about a launch that matter where its kernel is measured.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LaunchNote {
     /// The launch is looked at again when its kernel's code is known.

@@ -252,7 +252,7 @@ impl Resolver {
             }
             note = resolution.launch;
         }
-        // What a collective operation touches is known from itself.
+        // The accesses of a collective operation are known from itself.
         let internal = call.of_library && moves_data(&action);
         if internal {
             accesses.clear();

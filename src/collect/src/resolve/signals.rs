@@ -120,7 +120,7 @@ pub(super) fn batch_operations(
             WRITE_64 => operations.push(write(resolution, address, value, 8, releases)),
             BARRIER => behind_barrier |= half(entry, 4) == BARRIER_SYSTEM,
             FLUSH_REMOTE_WRITES => {}
-            // What an atomic reduction leaves in the word is not known.
+            // The value that an atomic reduction leaves in the word is not known.
             _ => resolution
                 .gaps
                 .not_understood(&format!("{} (reduction)", resolution.call.api.name())),

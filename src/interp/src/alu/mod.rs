@@ -1,4 +1,4 @@
-//! What the arithmetic instructions compute: one function of raw 64-bit values for each opcode
+//! The arithmetic instructions: one function of raw 64-bit values for each opcode
 //! and type, chosen once when a module is lowered.
 //!
 //! A value of fewer than 64 bits has zeros above; functions take what they need of their

@@ -34,7 +34,7 @@ pub(super) struct FunctionLowering<'a, 'm> {
     pub(super) shared_used: Vec<u32>,
 }
 
-/// What lowering a function yields beside its code.
+/// The results of lowering a function beside its code.
 pub(super) struct Lowering {
     pub(super) code: Code,
     pub(super) called: Vec<u32>,

@@ -47,7 +47,7 @@ impl<'m> Context<'m> {
         self.functions[index as usize]
     }
 
-    /// What calling function `index` does.
+    /// The callee that function `index` stands for.
     pub(super) fn callee(&self, index: u32) -> Option<Callee> {
         let function = self.function(index);
         match &function.name[..] {

@@ -6,7 +6,7 @@ use streamsan_ptx::{Registers, Type};
 
 use crate::code::{ClockKind, Slot, Special};
 
-/// What a name means inside a function.
+/// The meaning of a name inside a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Symbol {
     /// The first slot; a vector register has `vector` of them.
@@ -124,7 +124,7 @@ impl<'m> Scopes<'m> {
     }
 }
 
-/// What a special register holds.
+/// The value of a special register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SpecialValue {
     Thread(Special),

@@ -1,4 +1,4 @@
-//! What goes wrong, and that it is told precisely.
+//! Faults, and that each is told precisely.
 
 use streamsan_ptx as ptx;
 

@@ -7,7 +7,7 @@ use std::io::Read;
 /// The largest piece of code that is read, in bytes, packed or not. The largest that libraries
 /// ship have some 100 MiB.
 pub const MAX_CODE: u64 = 1 << 30;
-/// What a packed byte may stand for in a piece of code, on average: code is packed to a fifth, and
+/// The bytes of code that a packed byte may stand for, on average: code is packed to a fifth, and
 /// tables that are nearly empty to less.
 pub(super) const MOST_RATIO: u64 = 256;
 /// Bytes of code that may be packed to anything.

@@ -8,7 +8,7 @@ use super::parameters::Attributes;
 use super::{ComputeCapability, ImageError, ParameterLayout, Target, Variant};
 use std::collections::BTreeMap;
 
-/// What a kernel's symbol has in its st_other, and that of a device function has not
+/// The bit that a kernel's symbol has in its st_other, and that of a device function has not
 /// (STO_CUDA_ENTRY).
 const ENTRY_SYMBOL: u8 = 0x10;
 const INFO_PREFIX: &[u8] = b".nv.info.";
@@ -19,7 +19,7 @@ const COMPAT_SPECIFIC: u8 = 0x09;
 /// Machine code of one target.
 #[derive(Clone, Debug)]
 pub struct Cubin<'a> {
-    /// What it is for. A cubin does not tell the letter `f`; the container around it does.
+    /// The target of the code. A cubin does not tell the letter `f`; the container around it does.
     pub target: Option<Target>,
     /// It has to be linked before it is loaded.
     pub relocatable: bool,

@@ -30,7 +30,7 @@ const FLAG_ZSTD: u64 = 0x8000;
 const FLAG_SPECIFIC: u64 = 0x10_0000;
 const FLAG_FAMILY: u64 = 0x20_0000;
 
-/// What a piece of code is.
+/// The kind of a piece of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CodeKind {
     /// Text that the driver compiles.
@@ -44,9 +44,9 @@ pub enum CodeKind {
 /// A piece of code for one target.
 #[derive(Clone, Debug)]
 pub struct Entry<'a> {
-    /// What it is.
+    /// The kind of the code.
     pub kind: CodeKind,
-    /// What it is for; `None` where neither header nor code tell.
+    /// The target of the code; `None` where neither header nor code tell.
     pub target: Option<Target>,
     /// How it is packed.
     pub compression: Compression,

@@ -1,4 +1,4 @@
-//! What kind of image it is, told by its content.
+//! The kind of an image, told by its content.
 
 use super::bytes::{u32_at, until_nul};
 use super::elf::{ELF_MAGIC, Elf};
@@ -50,7 +50,8 @@ impl<'a> Image<'a> {
         self.containers.iter().flat_map(|container| &container.entries)
     }
 
-    /// What the driver would load on a device, of each container that it loads by itself.
+    /// The code that the driver would load on a device, of each container that the driver loads by
+    /// itself.
     pub fn selected(&self, device: ComputeCapability) -> impl Iterator<Item = &Entry<'a>> {
         self.containers.iter().filter_map(move |container| select(&container.entries, device))
     }
@@ -141,7 +142,7 @@ fn ptx_target(bytes: &[u8]) -> Option<Option<Target>> {
     Some(None)
 }
 
-/// What follows white space and comments.
+/// The text behind white space and comments.
 fn skip_blank(mut text: &[u8]) -> &[u8] {
     let behind = |text: &[u8], end: &[u8]| {
         let at = text.windows(end.len()).position(|window| window == end);

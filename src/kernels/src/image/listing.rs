@@ -41,7 +41,7 @@ pub struct ListedKernel {
 pub struct Source {
     /// PTX or machine code.
     pub kind: CodeKind,
-    /// What it is for, if that is known.
+    /// The target of the code, if that is known.
     pub target: Option<Target>,
     /// Bytes of machine code.
     pub code_size: Option<u64>,
@@ -56,7 +56,7 @@ pub struct Source {
 pub struct Problem {
     /// PTX or machine code.
     pub kind: CodeKind,
-    /// What it is for, if that is known.
+    /// The target of the code, if that is known.
     pub target: Option<Target>,
     /// Why.
     pub reason: Unreadable,

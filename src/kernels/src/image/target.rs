@@ -1,4 +1,4 @@
-//! What code is made for, and what a device can run.
+//! Targets of code, and the code that a device can run.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -57,7 +57,7 @@ impl Variant {
     }
 }
 
-/// What code is made for: the `90a` of `sm_90a` and `compute_90a`.
+/// The target of code: the `90a` of `sm_90a` and `compute_90a`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Target {
     /// The device, or the oldest of them.

@@ -21,7 +21,7 @@ const MAX_FILE: u64 = (MAX_UNPACKED + MAX_UNPACKED / 100) as u64;
 /// Bytes of the checksum in front.
 const CHECKSUM: usize = size_of::<u128>();
 
-/// What is kept of a kernel.
+/// The conclusion that is kept of a kernel.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Kept {
     /// A kernel that is too large would take as long the next time.
@@ -42,7 +42,7 @@ impl Kept {
     }
 }
 
-/// What a conclusion is about: everything that it depends on but the disassembler, which stands in
+/// The subject of a conclusion: everything that it depends on but the disassembler, which stands in
 /// the conclusion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Subject {
@@ -84,8 +84,8 @@ impl Cache {
         Self { folder }
     }
 
-    /// What is kept, if it is of the disassembler that is there now. Where there is none, that of
-    /// any is better than nothing.
+    /// The kept conclusion, if it is of the disassembler that is there now. Where there is none,
+    /// that of any is better than nothing.
     pub(super) fn load(&self, subject: &Subject, disassembler: Option<u64>) -> Option<Kept> {
         let file = self.folder.read(&subject.file_name(), MAX_FILE).ok()?;
         let kept = unpack(&file, subject)?;

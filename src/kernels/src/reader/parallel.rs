@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// What `work` makes of each item, in no order. Items are taken from the iterator by the thread that
-/// works on them, so that only as many exist at a time as there are threads.
+/// The results of `work` for each item, in no order. Items are taken from the iterator by the
+/// thread that works on them, so that only as many exist at a time as there are threads.
 ///
 /// # Panics
 /// When `work` does.

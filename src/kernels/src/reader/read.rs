@@ -33,7 +33,7 @@ pub struct Request<'a> {
     pub kernel: &'a str,
 }
 
-/// What was analysed.
+/// The form of the analysed code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CodeForm {
     /// The text that the machine code is, or was, made from.
@@ -47,7 +47,7 @@ pub enum CodeForm {
 pub struct Read {
     pub access: Arc<KernelAccess>,
     pub source: CodeForm,
-    /// What the analysed code is for, where that is known.
+    /// The target of the analysed code, where that is known.
     pub target: Option<Target>,
 }
 
@@ -119,7 +119,7 @@ impl Reader {
         self
     }
 
-    /// What each kernel touches, in the order of the requests.
+    /// The accesses of each kernel, in the order of the requests.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ impl Reader {
         outcomes.into_iter().map(|outcome| outcome.unwrap_or(Err(Unread::NoKernel))).collect()
     }
 
-    /// What was kept of a kernel, or where its code is.
+    /// The kept conclusion of a kernel, or the place of its code.
     fn look_up(
         &self,
         images: &Images<'_>,

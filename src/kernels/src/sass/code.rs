@@ -15,8 +15,8 @@ pub struct Function {
     pub name: String,
     /// `None` where the disassembler does not know the instruction.
     pub instructions: Vec<Option<Arc<Instruction>>>,
-    /// What the linker or the driver puts into an instruction, by the byte that the instruction
-    /// begins at.
+    /// The values that the linker or the driver puts into an instruction, by the byte that the
+    /// instruction begins at.
     pub relocations: BTreeMap<u32, Relocation>,
     /// Targets of indirect branches (`BRX`, `JMX`), by the byte that the branch begins at, where
     /// the cubin tells them (EIATTR_INDIRECT_BRANCH_TARGETS).

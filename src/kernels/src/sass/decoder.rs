@@ -9,8 +9,8 @@
 //! instructions that stand in no order. Which encodings have one is found out by printing some of
 //! each kind a second time elsewhere: what is printed for them differs.
 //!
-//! What was printed is kept. What a template gives is made again for each kernel: it takes many
-//! times the memory of the code.
+//! The printed instructions are kept. The instructions of a template are made again for each
+//! kernel: it takes many times the memory of the code.
 
 use super::code::{Code, Function};
 use super::instruction::{Instruction, Operand};
@@ -29,16 +29,16 @@ const MEANING: u128 = (1 << 105) - 1;
 const OPCODE: u128 = (1 << 12) - 1;
 /// The first bit of the modifiers of control flow, which may give it another operand.
 const MODIFIERS: u32 = 84;
-/// Of so many encodings of one shape a template is learned.
+/// The number of encodings of one shape from which a template is learned.
 const FEWEST: usize = 6;
-/// So many encodings are printed in about the time in which the disassembler starts.
+/// The number of encodings that are printed in about the time in which the disassembler starts.
 const AT_ONCE: usize = 30_000;
 /// How many encodings of a kind are printed a second time.
 const SAMPLES: usize = 4;
 /// When more instructions than this are known, they are forgotten before the next batch.
 const MAX_KNOWN: usize = 300_000;
 
-/// What stands for an encoding.
+/// The instruction or template that stands for an encoding.
 #[derive(Clone, Debug)]
 enum Known {
     /// The disassembler refuses it.
@@ -53,7 +53,7 @@ struct Architecture {
     known: HashMap<u128, Known>,
     /// Kinds of instructions, and which operand of them is a place, counted from 1 at the last one.
     kinds: HashMap<u64, Option<usize>>,
-    /// What stands for all instructions of a shape.
+    /// The templates that stand for all instructions of a shape.
     templates: HashMap<u128, Template>,
     /// More opcodes whose numbers are printed in a way of their own: see [`template::is_numbered`].
     narrow: HashSet<u16>,
@@ -64,7 +64,7 @@ struct Architecture {
 /// Decodes kernels, and remembers instructions.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// What the disassembler calls a target.
+    /// The disassembler's names of targets.
     names: HashMap<Target, String>,
     architectures: HashMap<String, Architecture>,
     /// For kernels without code.
@@ -172,9 +172,10 @@ impl Decoder {
     }
 }
 
-/// What the disassembler may call a target, the best first. Code runs on devices of the same major
-/// version and a higher minor one too (CUDA C++ Programming Guide, "Binary Compatibility"), so what
-/// reads the code of those reads it as well; the letters stand for supersets.
+/// The names that the disassembler may have for a target, the best first. Code runs on devices of
+/// the same major version and a higher minor one too (CUDA C++ Programming Guide, "Binary
+/// Compatibility"), so what reads the code of those reads it as well; the letters stand for
+/// supersets.
 fn names(target: Target) -> Vec<String> {
     let ComputeCapability { major, minor } = target.capability;
     let last = if target.variant == Variant::Specific { minor } else { minor.max(9) };
@@ -265,7 +266,7 @@ impl Architecture {
         Ok(left)
     }
 
-    /// What it has in common with others that a template may stand for.
+    /// The bits that it has in common with others that a template may stand for.
     fn shape(&self, encoding: u128) -> u128 {
         let encoding = encoding & MEANING;
         if template::is_numbered(encoding) || self.narrow.contains(&opcode(encoding)) {
@@ -384,7 +385,7 @@ fn opcode(encoding: u128) -> u16 {
     (encoding & OPCODE) as u16
 }
 
-/// What instructions have in common that have operands of the same kinds: the opcode, and of
+/// The bits common to instructions that have operands of the same kinds: the opcode, and of
 /// control flow the modifiers.
 fn kind(encoding: u128) -> u64 {
     let encoding = encoding & MEANING;

@@ -38,7 +38,7 @@ pub struct Guard {
     pub negated: bool,
 }
 
-/// What is done to the value of an operand before it is used.
+/// The changes to the value of an operand before it is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Marks {
     /// `-R2`.
@@ -47,7 +47,7 @@ pub struct Marks {
     pub not: bool,
     /// `|R2|`.
     pub absolute: bool,
-    /// What follows the name: `64` of `R2.64`, `X4` of `R2.X4`, `H1_H1`, `U32`.
+    /// The suffixes behind the name: `64` of `R2.64`, `X4` of `R2.X4`, `H1_H1`, `U32`.
     pub suffixes: Vec<String>,
 }
 

@@ -1,12 +1,12 @@
 //! Machine code as it lies in a cubin: the bytes of a kernel, and what the tables of the cubin say
 //! of them.
 //!
-//! What was seen in the output of the compilers of CUDA 12 and 13, and is not documented: the code
-//! of a kernel is the section `.text.<kernel>`, with the device functions that only it calls
-//! behind its own code; what is in constant bank N is in the sections `.nv.constantN`, for all
-//! kernels, and `.nv.constantN.<kernel>`. Bank 0 is laid out by `.nv.info.<kernel>`, bank 2 has
-//! tables of the compiler, 3 the `__constant__` variables, and 4 addresses that the driver fills
-//! in, which are the relocations of that section. Sections whose names begin with `.nv.merc.` and
+//! Facts seen in the output of the compilers of CUDA 12 and 13, which are not documented: the code
+//! of a kernel is the section `.text.<kernel>`, with the device functions that only it calls behind
+//! its own code; what is in constant bank N is in the sections `.nv.constantN`, for all kernels,
+//! and `.nv.constantN.<kernel>`. Bank 0 is laid out by `.nv.info.<kernel>`, bank 2 has tables of
+//! the compiler, 3 the `__constant__` variables, and 4 addresses that the driver fills in, which
+//! are the relocations of that section. Sections whose names begin with `.nv.merc.` and
 //! `.nv.capmerc.` repeat the same for another form of code and are left alone.
 
 use super::code::{Bank, Part, Relocation};
@@ -47,7 +47,7 @@ pub(crate) struct Tables {
 struct ObjectSection {
     name: String,
     data: Range<usize>,
-    /// What is put into it, by the byte in it.
+    /// The values put into it, by the byte in it.
     relocations: Vec<(u64, Put)>,
     /// Symbols of functions in it, and of variables.
     functions: Vec<usize>,
@@ -186,7 +186,7 @@ impl<'a> Object<'a> {
         Self { bytes: bytes.into(), tables }
     }
 
-    /// What it says itself that it is for; the letter `f` only a container tells.
+    /// The target that it names itself; the letter `f` only a container tells.
     #[must_use]
     pub fn target(&self) -> Option<Target> {
         self.tables.target

@@ -18,7 +18,7 @@ const FIELDS: [u32; 4] = [16, 24, 32, 64];
 const FIELD: u128 = 0xff;
 /// The third field is part of a number in instructions whose opcode has these bits in 9 to 11.
 const NUMBERS: [u128; 4] = [0, 2, 4, 5];
-/// What stands for `RZ`, and for `URZ` in fields of six bits.
+/// The bits that stand for `RZ`, and for `URZ` in fields of six bits.
 const ZEROS: [u128; 2] = [0xff, 0x3f];
 /// Where the guard is, and what stands for none.
 const GUARD: u32 = 12;
@@ -101,7 +101,7 @@ impl Reading {
     }
 }
 
-/// What instructions have in common that differ in registers, a number and the guard only.
+/// The bits common to instructions that differ in registers, a number and the guard only.
 pub(super) fn shape(encoding: u128) -> u128 {
     if is_control(encoding) {
         return encoding;
@@ -129,7 +129,7 @@ pub(super) fn is_wide(members: &[u128]) -> bool {
     members.iter().any(|member| (member ^ members[0]) & bits != 0)
 }
 
-/// What stands for all instructions of a shape.
+/// The template that stands for all instructions of a shape.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     base: Instruction,
@@ -231,7 +231,7 @@ impl Template {
         Some(instruction)
     }
 
-    /// What an encoding has of its own beside registers: the guard and the number.
+    /// The parts that an encoding has of its own beside registers: the guard and the number.
     fn differs(&self, encoding: u128) -> Option<(Option<Guard>, Option<i64>)> {
         let (wanted, known) = (values(encoding), values(self.encoding));
         let guard = self.guard(encoding)?;
@@ -242,7 +242,7 @@ impl Template {
             Some(number) => Some(number.read(encoding)?),
         };
         for (field, slots_of) in self.slots.iter().enumerate() {
-            // What is part of the number was looked at above.
+            // The bits that are part of the number were looked at above.
             let part = bits >> FIELDS[field] & FIELD != 0;
             if slots_of.is_empty() && wanted[field] != known[field] && !part {
                 return None;

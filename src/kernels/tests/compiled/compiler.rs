@@ -12,7 +12,7 @@ use streamsan_kernels::image::{CodeKind, ComputeCapability, Image, Target, Varia
 use super::corpus::Source;
 use super::tools;
 
-/// What the corpus is compiled for.
+/// The targets that the corpus is compiled for.
 const TARGETS: [&str; 5] = ["75", "80", "90a", "100a", "120a"];
 
 /// The compiler.

@@ -32,7 +32,7 @@ pub(crate) struct Source {
     pub(crate) kernels: Vec<Expected>,
 }
 
-/// What is true of a kernel.
+/// The truth about a kernel.
 #[derive(Debug)]
 pub(crate) struct Expected {
     /// Mangled.
@@ -130,7 +130,7 @@ impl Escape {
     }
 }
 
-/// What launches may look like.
+/// The launches that may occur.
 #[derive(Debug, Default)]
 pub(crate) struct Rule {
     pub(crate) grid: Option<[Values; 3]>,

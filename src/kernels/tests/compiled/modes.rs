@@ -31,7 +31,7 @@ impl Form {
         }
     }
 
-    /// Of a hundred kernels, how many must be concluded exactly.
+    /// The share of kernels, in percent, that must be concluded exactly.
     fn least_exact(self) -> u32 {
         match self {
             Form::Ptx => 95,
@@ -40,7 +40,7 @@ impl Form {
     }
 }
 
-/// What is counted over kernels and targets.
+/// The counts over kernels and targets.
 #[derive(Debug, Default)]
 struct Score {
     kernels: u32,

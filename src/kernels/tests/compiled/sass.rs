@@ -157,7 +157,7 @@ fn compiled(nvcc: &Path, tool: &Tool, target: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-/// What the cubin tells beside the instructions.
+/// Checks the tables that the cubin has beside the instructions.
 fn check_tables(kernels: &[Code]) {
     let kernel = |name: &str| kernels.iter().find(|code| code.entry.name == name).expect(name);
     let choice = kernel("choice");

@@ -56,7 +56,7 @@ fn modes_are_the_ones_written_by_hand() {
     assert!(kernels >= 60, "only {kernels} kernels");
 }
 
-/// What is done through each of the parameters, from before the wait on, and where the kernel
+/// The effects through each of the parameters, from before the wait on, and where the kernel
 /// triggers.
 fn waited(kernel: &KernelAccess) -> String {
     let mut words = String::new();

@@ -160,7 +160,7 @@ proptest! {
     #[test]
     fn any_text_is_survived(text in "\\PC{0,60}", more in pieces()) {
         for text in [text, format!("OP {more}"), more] {
-            // What was read once is read as the same again.
+            // An instruction that was read once is read as the same again.
             if let Ok(instruction) = text.parse::<Instruction>() {
                 let printed = instruction.to_string();
                 let again: Instruction = printed.parse().expect("it was printed");

@@ -226,7 +226,7 @@ fn what_is_concluded_does_not_depend_on_the_number_of_threads() {
     assert_eq!(read(7), alone);
 }
 
-/// What lies in the place of a conclusion and is none of ours is not read: a link, a pipe that
+/// A file in the place of a conclusion that is none of ours is not read: a link, a pipe that
 /// nobody writes to, a file that others can change, one of another user, and the conclusion of
 /// another kernel.
 #[test]

@@ -19,7 +19,7 @@ use streamsan_names::printable;
 const RESULTS: usize = 5000;
 /// Columns of a rule's help, where it is shown as text.
 const HELP_WIDTH: usize = 80;
-/// What a latent finding means, whatever its class.
+/// The meaning of a latent finding, whatever its class.
 const HIDDEN: &str = "Only behaviour that NVIDIA does not guarantee hides this race today.";
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 

@@ -205,7 +205,7 @@ impl Report<'_> {
             group.fails &= group.disposition == Disposition::Open;
         }
         self.has_baseline = gate.baseline.is_some();
-        // What still counts comes first, as before.
+        // Groups that still fail come first, as before.
         self.groups.sort_by_key(|group| !group.fails);
         self.unused = (0..suppressions.entries.len())
             .filter(|index| !used.contains(index))

@@ -1,4 +1,4 @@
-//! What was measured, in the JSON form.
+//! The counts of measuring, in the JSON form.
 
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ pub(super) struct Off<'a> {
     processes: u64,
 }
 
-/// What the second of two runs made of what the first one left open.
+/// The second run's answers to the questions that the first one left open.
 #[derive(Serialize)]
 pub(super) struct Settling {
     open: u64,

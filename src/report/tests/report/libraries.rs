@@ -71,7 +71,7 @@ fn calls_that_may_be_the_programs_are_listed() {
         "/opt/work/libsolver.so+9:solve /lib/x86_64-linux-gnu/libc.so.6+4:clone".to_owned(),
         // Code that was made at run time.
         format!("{TORCH}+64 +4096 /lib/x86_64-linux-gnu/libc.so.6+4:clone"),
-        // What lies further out was not recorded.
+        // The frames further out were not recorded.
         format!("{TORCH}+64:at::cuda::CUDAEvent::block truncated"),
         // The interpreter ran Python functions that were not recorded.
         format!("{TORCH}+64 /usr/bin/python3.12+8:Py_RunMain /lib/x86_64-linux-gnu/libc.so.6+9"),

@@ -1,4 +1,4 @@
-//! What is open after a run, and two runs as one report.
+//! Questions left open by a run, and two runs as one report.
 
 use crate::fixture::{self, side};
 use std::path::Path;

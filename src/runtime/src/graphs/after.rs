@@ -1,4 +1,4 @@
-//! What is asked after a call: which node it made in a capture, which nodes it cloned.
+//! Queries after a call: which node it made in a capture, which nodes it cloned.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 

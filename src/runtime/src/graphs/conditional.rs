@@ -63,7 +63,7 @@ pub(super) fn remember(node: u64, params: &[u64]) {
     }
 }
 
-/// What a conditional node holds: from the driver if it tells, else from when it was made.
+/// The bodies of a conditional node: from the driver if it tells, else from when it was made.
 pub(super) fn of(node: u64) -> Option<Conditional> {
     let mut structure: Structure = [0; 32];
     match driver::any_params(node, &mut structure) {

@@ -151,7 +151,7 @@ pub(super) fn is_updatable(node: u64) -> bool {
     asked.is_some() && value[0] != 0
 }
 
-/// What `cuStreamGetCaptureInfo` tells of a stream that captures.
+/// The answer of `cuStreamGetCaptureInfo` for a stream that captures.
 pub(super) struct CaptureInfo {
     pub(super) graph: u64,
     /// The one node that the stream's next call depends on, 0 where there are several or none.

@@ -1,4 +1,4 @@
-//! What a node does, as bytes for its record.
+//! The work of a node, as bytes for its record.
 
 use core::slice;
 

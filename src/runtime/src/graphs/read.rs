@@ -56,7 +56,7 @@ pub(crate) fn node_params(
     };
     let bytes = |kind: i32| match kind {
         KERNEL if first_version => KERNEL_BYTES_1,
-        // What an executable cannot change is not read.
+        // Parameters that an executable cannot change are not read.
         ALLOCATE | FREE | CONDITIONAL => 0,
         kind => params_bytes(kind).unwrap_or(0),
     };

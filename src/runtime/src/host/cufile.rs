@@ -4,7 +4,7 @@
 //! an object whose soname begins with `libcufile.so`. Structures and codes are those of the public
 //! header `cufile.h` (cuFile API reference, "cuFile API Functional Specification").
 //!
-//! What libcufile asks of the driver while it serves a call is not the program's own doing.
+//! Driver calls that libcufile makes while it serves a call are not the program's own doing.
 
 use core::ffi::{CStr, c_void};
 use core::ptr;
@@ -20,8 +20,8 @@ use crate::{attach, thread};
 /// `CU_FILE_DRIVER_NOT_INITIALIZED`: what a call answers where no libcufile is loaded.
 const NOT_INITIALIZED: i32 = 5001;
 
-/// What a finished request is in `CUfileStatus_t`. A cancelled one, or one that ran out of time,
-/// is not said to leave the memory alone.
+/// The bits of a finished request in `CUfileStatus_t`. A cancelled one, or one that ran out of
+/// time, is not said to leave the memory alone.
 const OVER: u32 = 0x04 | 0x10 | 0x40;
 
 /// `CUfileIOParams_t`.
@@ -86,7 +86,7 @@ fn hooks() -> [usize; NAMES.len()] {
     ]
 }
 
-/// What a program gets that looked `name` up and found `address`; `None` for what is not ours.
+/// The address that a program gets that looked `name` up and found `address`; `None` if not ours.
 pub(crate) fn substitute(name: &CStr, address: usize) -> Option<usize> {
     LIBRARY.substitute(name, address, &hooks())
 }
@@ -325,7 +325,7 @@ unsafe extern "C" fn cuFileBatchIOGetStatus(
     type Real =
         unsafe extern "C" fn(*mut c_void, u32, *mut u32, *mut Finished, *mut c_void) -> FileError;
     let Some(real) = real(5) else { return FileError { code: NOT_INITIALIZED, driver: 0 } };
-    // What libcufile asks of the driver meanwhile is its own doing.
+    // Driver calls of libcufile meanwhile are its own doing.
     thread::with(|thread| thread.depth.set(thread.depth.get().saturating_add(1)));
     // SAFETY: libcufile's function with its documented signature and the program's arguments.
     let result = unsafe {

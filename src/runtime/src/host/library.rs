@@ -33,7 +33,8 @@ impl<const N: usize> Library<N> {
         object.soname().is_some_and(rest)
     }
 
-    /// What a program gets that looked `name` up and found `address`; `None` for what is not ours.
+    /// The address that a program gets that looked `name` up and found `address`; `None` if not
+    /// ours.
     pub(super) fn substitute(
         &self,
         name: &CStr,

@@ -1,4 +1,4 @@
-//! What host threads do beside driver calls: annotations, names, instrumented loads and stores,
+//! Actions of host threads beside driver calls: annotations, names, instrumented loads and stores,
 //! synchronisation, touches of fenced memory, cuFile, NCCL.
 
 mod annotations;

@@ -6,7 +6,7 @@
 //! the outermost `ncclGroupEnd` ("Group Calls"): what was asked for is recorded on the spot, and
 //! the group's end once for each of its streams.
 //!
-//! What NCCL calls of itself passes unrecorded; what it asks of the driver stays recorded, but the
+//! NCCL's calls of its own functions pass unrecorded; its driver calls stay recorded, but the
 //! collector takes the memory that its kernels touch from here.
 //!
 //! Not seen: a copy of NCCL that binds its own calls, as static ones do, and the aliases `pnccl*`.
@@ -69,7 +69,7 @@ functions! {
 
 static LIBRARY: Library<{ NAMES.len() }> = Library::new("libnccl", NAMES);
 
-/// What a program gets that looked `name` up and found `address`; `None` for what is not ours.
+/// The address that a program gets that looked `name` up and found `address`; `None` if not ours.
 pub(crate) fn substitute(name: &CStr, address: usize) -> Option<usize> {
     LIBRARY.substitute(name, address, &hooks())
 }
@@ -210,7 +210,7 @@ fn ranks(function: Function, comm: *mut c_void) -> Option<Ranks> {
     Some(Ranks { count: u64::try_from(count).ok()?, own })
 }
 
-/// What a call sends from and receives into: address and number of elements.
+/// The memory that a call sends from and receives into: address and number of elements.
 struct Ranges {
     send: Option<(u64, u64)>,
     receive: Option<(u64, u64)>,

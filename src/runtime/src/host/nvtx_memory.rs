@@ -49,7 +49,7 @@ struct Segment {
     slot: *mut *const c_void,
 }
 
-/// What every descriptor begins with.
+/// The fields that every descriptor begins with.
 #[repr(C)]
 struct Head {
     compatibility: u16,
@@ -86,7 +86,7 @@ struct RegisterBatch {
     handles: *mut *const c_void,
 }
 
-/// Of `nvtxMemRegionsResize` and `nvtxMemRegionsUnregister`.
+/// The argument of `nvtxMemRegionsResize` and `nvtxMemRegionsUnregister`.
 #[repr(C)]
 struct Batch {
     head: Head,

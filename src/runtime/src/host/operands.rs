@@ -5,7 +5,7 @@
 
 use streamsan_wire::Api;
 
-/// What a call does with bytes.
+/// The effect of a call on bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Does {
     Read,

@@ -1,13 +1,13 @@
 //! Loads and stores of instrumented code (`-fsanitize=thread`, linked with the stub library).
 //!
-//! What a thread touches is merged into a few ranges, as long as no record of any thread comes in
-//! between: whoever publishes a record first publishes what all threads of the process have
-//! gathered. The place of an access among the calls is thus exact: after every call that was
-//! entered before it, before every call that is entered later.
+//! The ranges that a thread touches are merged into a few ranges, as long as no record of any
+//! thread comes in between: whoever publishes a record first publishes what all threads of the
+//! process have gathered. The place of an access among the calls is thus exact: after every call
+//! that was entered before it, before every call that is entered later.
 //!
-//! So, once instrumented code runs, threads publish into each other's rings, and every ring has a
-//! lock, held for some nanoseconds, or while the ring is full, and never across a call. Without instrumented code nobody takes
-//! it.
+//! Therefore, once instrumented code runs, threads publish into each other's rings, and every ring
+//! has a lock, held for some nanoseconds, or while the ring is full, and never across a call.
+//! Without instrumented code nobody takes it.
 //!
 //! Invariant: a set of ranges is published, or marked open and counted in [`OPEN`].
 
@@ -82,7 +82,7 @@ impl GatheredRanges {
     }
 }
 
-/// What a ring's thread has touched since the last record of the process.
+/// The host memory that a ring's thread has touched since the last record of the process.
 pub(crate) struct Touched {
     locked: AtomicBool,
     open: AtomicBool,
@@ -205,7 +205,7 @@ fn publish(attachment: &Attachment, slot: &RingSlot) {
     }
 }
 
-/// What the stub library needs to know.
+/// The data that the stub library needs.
 #[repr(C)]
 struct StubView {
     /// Bit for each page that accesses may matter in.
@@ -272,7 +272,7 @@ fn gather(attachment: &Attachment, slot: &RingSlot, range: TouchedRange) {
     slot.touched.open.store(true, Ordering::Release);
 }
 
-/// What was touched last is published when the program ends.
+/// The last touched ranges are published when the program ends.
 #[cfg(not(test))]
 #[used]
 #[unsafe(link_section = ".fini_array")]

@@ -46,7 +46,7 @@ extern "C" fn streamsan_verbs_function(index: usize) -> *const c_void {
     real.load(Ordering::Acquire) as *const c_void
 }
 
-/// What a program gets that looked `name` up and found `address`; `None` for what is not ours.
+/// The address that a program gets that looked `name` up and found `address`; `None` if not ours.
 pub(crate) fn substitute(name: &CStr, address: usize) -> Option<usize> {
     if !fences::are_wanted() {
         return None;
@@ -55,6 +55,6 @@ pub(crate) fn substitute(name: &CStr, address: usize) -> Option<usize> {
     let opening = OPENING[index].load(Ordering::Acquire);
     LoadedObject::containing(address).filter(is_verbs)?;
     let known = REAL[index].compare_exchange(0, address, Ordering::AcqRel, Ordering::Acquire);
-    // Of a second libibverbs the functions stay as they are.
+    // The functions of a second libibverbs stay as they are.
     (opening != 0 && known.map_or_else(|known| known == address, |_| true)).then_some(opening)
 }

@@ -17,7 +17,7 @@ use crate::attach::Attachment;
 use crate::thread::{Outgoing, Thread};
 use locate::Part;
 
-/// What of a call's parameters leads to code.
+/// The parameter of a call that leads to code.
 enum Code {
     /// Address of an image.
     Memory(u64),

@@ -73,7 +73,7 @@ struct MemoEntry {
 }
 
 struct Set {
-    /// What [`Memo::tag`] says of each stack; 0 for none.
+    /// The answer of [`Memo::tag`] for each stack; 0 for none.
     tags: [u64; WAYS],
     entries: [MemoEntry; WAYS],
 }
@@ -127,7 +127,7 @@ pub(super) struct Memo {
     sets: [Set; SETS],
 }
 
-/// What learning a walk takes.
+/// The state of learning a walk.
 pub(super) struct Learner<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) rules: &'a mut Rules,
@@ -327,7 +327,7 @@ impl Memo {
                 continue;
             }
             if !needed {
-                // What only the frame pointer behind the step depends on is not needed.
+                // Registers that depend only on the frame pointer behind the step are not needed.
                 let return_address = done.after.sp.wrapping_sub(8);
                 let reads = self.reads[first..done.reads].iter_mut();
                 for read in reads.filter(|read| read.address != return_address) {

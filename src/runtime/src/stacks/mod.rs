@@ -45,7 +45,7 @@ static BROKEN: AtomicBool = AtomicBool::new(false);
 #[inline]
 pub(crate) fn of_call(thread: &Thread, attachment: &Attachment, api: Api) -> u64 {
     let mode = attachment.control.stacks();
-    // What the driver calls itself comes from where the program called it.
+    // The driver's own calls come from where the program called it.
     if mode.is_off() || thread.depth.get() > 0 || !api.is_worth_a_stack() {
         return 0;
     }

@@ -56,7 +56,7 @@ impl Copies {
     }
 }
 
-/// What the kernel has copied from the process itself. The system call itself: the C library's function
+/// Copies from the process itself, by the kernel. The system call itself: the C library's function
 /// may not be its own.
 ///
 /// # Safety
@@ -72,7 +72,7 @@ unsafe fn copied(local: *const libc::iovec, remote: *const libc::iovec, count: u
 /// One past the end of a thread's stack, and its begin; the same twice where it is not known.
 pub(crate) struct Bounds {
     known: Cell<bool>,
-    /// What is not known is not asked for.
+    /// Objects that are not known are not asked for.
     quiet: Cell<bool>,
     low: Cell<usize>,
     high: Cell<usize>,
@@ -178,7 +178,7 @@ pub(super) struct UnwindStep<'a> {
     pub(super) after: Registers,
 }
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NativeWalk {
     /// Frames written, innermost first; none of them is the runtime's own.

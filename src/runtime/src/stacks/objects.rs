@@ -24,7 +24,7 @@ const PATHS_BYTES: usize = 2 << 20;
 /// Bytes of a build id: SHA-1 has 20.
 pub(super) const BUILD_ID_BYTES: usize = 32;
 
-/// What the loader counts: objects ever added and ever removed.
+/// The counts of the loader: objects ever added and ever removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LoaderCounts {
     added: u64,
@@ -109,7 +109,7 @@ static BUSY: AtomicBool = AtomicBool::new(false);
 static CURRENT: BusyCell<Option<Arc<Snapshot>>> = BusyCell::new(None);
 static NUMBERS: BusyCell<u32> = BusyCell::new(0);
 
-/// What only the holder of [`BUSY`] touches.
+/// The data that only the holder of [`BUSY`] touches.
 struct BusyCell<T>(core::cell::UnsafeCell<T>);
 
 // SAFETY: used only between taking and letting go of `BUSY`.

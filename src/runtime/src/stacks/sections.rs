@@ -1,4 +1,4 @@
-//! What the program headers of a loaded object say: where its code and its unwind information are.
+//! The program headers of a loaded object: where its code and its unwind information are.
 
 use libc::Elf64_Phdr;
 

@@ -1,5 +1,5 @@
-//! What a thread needs to record stacks: in memory of its own that stays with its ring, so that a
-//! later thread uses it again.
+//! The state that a thread needs to record stacks: in memory of its own that stays with its ring,
+//! so that a later thread uses it again.
 
 use core::cell::UnsafeCell;
 use core::ptr::NonNull;

@@ -1,4 +1,4 @@
-//! What is copied at a call: kernel parameters, host functions, exact accesses.
+//! The bytes copied at a call: kernel parameters, host functions, exact accesses.
 
 use streamsan_wire::{Api, BlobTag, LONGEST_DETAIL, NotMeasured, RecordedMode};
 
@@ -78,7 +78,7 @@ fn host_functions_are_recorded_with_the_operation_that_enqueued_them() {
         (host[1], false),
     ];
     assert_eq!(runs, expected);
-    // What a host function calls is the program's own, not the driver's.
+    // Calls of a host function are the program's own, not the driver's.
     for event in recorded.events.iter().filter(|e| e.begins(Api::cuMemFree_v2)) {
         assert!(matches!(event.record, Owned::Begin { depth: 0, .. }), "{event:?}");
     }

@@ -1,4 +1,4 @@
-//! What is read back of graphs and captures.
+//! The parts of graphs and captures that are read back.
 
 use streamsan_wire::{Api, NodeTag};
 

@@ -227,7 +227,7 @@ impl Event {
     }
 }
 
-/// What a run left.
+/// The records that a run left.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     pub(crate) events: Vec<Event>,
@@ -283,7 +283,7 @@ pub(crate) fn bench() -> &'static Path {
     BENCH.get_or_init(|| {
         let parent = Path::new(env!("CARGO_TARGET_TMPDIR")).join("injected");
         let path = parent.join(std::process::id().to_string());
-        // What earlier runs left.
+        // The folders that earlier runs left.
         for old in std::fs::read_dir(&parent).into_iter().flatten().flatten() {
             if !Path::new("/proc").join(old.file_name()).exists() {
                 let _ = std::fs::remove_dir_all(old.path());

@@ -1,4 +1,4 @@
-//! What host threads say of themselves: annotations, and loads and stores of instrumented code.
+//! The records of host threads about themselves: annotations, and accesses of instrumented code.
 
 use std::path::PathBuf;
 

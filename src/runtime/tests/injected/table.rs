@@ -13,7 +13,7 @@ use streamsan_testing::fake_driver as fake;
 const AREA: u64 = 0x1_0000_0000;
 const CONTEXT: u64 = 0xC0DE_0000_C0DE;
 
-/// What the driver answers in the second round.
+/// The driver's answer in the second round.
 const FAILURE: i32 = 719;
 
 fn place(api: Api, index: usize) -> u64 {
@@ -315,7 +315,7 @@ fn every_hook_records_its_call_and_changes_nothing() {
     assert_eq!(recorded.processes.len(), 1);
     assert_eq!(recorded.processes[0].dropped, 0);
 
-    // What is read back of graphs has tests of its own.
+    // The records read back of graphs have tests of their own.
     let graph = |event: &&Event| matches!(event.record, Owned::Graph(_));
     let mut events = recorded.events.iter().filter(|event| !graph(event)).peekable();
     for fails in [false, true] {

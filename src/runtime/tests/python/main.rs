@@ -66,7 +66,7 @@ fn unloaded(library: &Path, interpreter: &Path, prefix: &str) -> Result<(), Fail
 
 fn run(python: &Path, library: &Path, part: &str) -> Result<(), Failed> {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/program.py");
-    // What happens while the interpreter ends depends on chance.
+    // Events at the interpreter's end depend on chance.
     let times = if part == "shutdown" { 5 } else { 1 };
     for _ in 0..times {
         let output = Command::new(python)

@@ -56,7 +56,7 @@ fn expect(found: &str, expected: &str, when: &str) -> Result<(), String> {
     if found == expected { Ok(()) } else { Err(format!("{when}: {found:?}")) }
 }
 
-/// What the library tells, without native frames.
+/// The library's text, without native frames.
 fn text() -> String {
     let mut buffer = vec![0u8; 1 << 16];
     let frames = FRAMES.with_borrow(|frames| frames.expect("the library is loaded"));

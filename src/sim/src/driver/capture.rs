@@ -56,14 +56,14 @@ pub(crate) struct Capturing {
     newest: Option<u64>,
 }
 
-/// What an event holds that was recorded in a capturing stream.
+/// The content of an event that was recorded in a capturing stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Captured {
     capture: u64,
     after: Vec<(u64, EdgeData)>,
 }
 
-/// What `cuStreamGetCaptureInfo` tells.
+/// The answer of `cuStreamGetCaptureInfo`.
 #[derive(Clone, Debug)]
 pub(crate) struct CaptureInfo {
     /// CUstreamCaptureStatus.
@@ -426,7 +426,7 @@ impl Call {
         Err(if invalid { invalidated } else { unjoined })
     }
 
-    /// What is known of a stream's capture; nothing of the legacy stream while a stream that it
+    /// The state of a stream's capture; nothing of the legacy stream while a stream that it
     /// waits for is being captured.
     pub(crate) fn capture_info(&self, stream: u64, default: DefaultStream) -> Outcome<CaptureInfo> {
         let mut driver = self.lock();

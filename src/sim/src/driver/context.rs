@@ -28,7 +28,7 @@ pub(crate) struct Context {
     pub(super) per_thread: BTreeMap<u64, u64>,
     /// Every stream, destroyed ones with pending work included.
     pub(super) streams: BTreeSet<u64>,
-    /// What `cuCtxWaitEvent` put before everything submitted later.
+    /// The operations that `cuCtxWaitEvent` put before everything submitted later.
     pub(super) gate: Vec<OpId>,
     /// Devices (by bit) whose memory kernels of this context may access.
     pub(super) peers: u32,

@@ -16,7 +16,7 @@ use crate::memory::{AddressMap, Origin, load_bytes, store_bytes};
 use crate::os;
 use crate::schedule::OpId;
 
-/// What kind of pointer a copy was given.
+/// The kind of pointer that a copy was given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
     Host,
@@ -110,7 +110,7 @@ const CHUNK: u64 = 1 << 16;
 /// Pageable memory staged by pending copies at most; a copy beyond waits for itself.
 const STAGED_LIMIT: u64 = 1 << 30;
 
-/// What the address map says of one end.
+/// The address map's class of one end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Class {
     Device,
@@ -303,8 +303,8 @@ impl Driver {
         context.is_some_and(|context| context.sync_memops())
     }
 
-    /// What a peer copy waits for in the context of one of its ends: a synchronous one starts
-    /// after all that was submitted to either device.
+    /// The operations that a peer copy waits for in the context of one of its ends: a synchronous
+    /// one starts after all that was submitted to either device.
     fn peer_barrier(&self, context: u64, synchronous: bool) -> Vec<OpId> {
         let Some(entry) = self.contexts.get(context).filter(|_| synchronous) else {
             return Vec::new();

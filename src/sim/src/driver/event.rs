@@ -21,7 +21,7 @@ pub(crate) struct Event {
     pub(super) captured: Option<Captured>,
 }
 
-/// What an event holds since its last record.
+/// The content of an event since its last record.
 #[derive(Debug)]
 pub(super) struct Recorded {
     pub(super) ops: Vec<OpId>,

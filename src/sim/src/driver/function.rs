@@ -26,7 +26,7 @@ pub(crate) struct Function {
     pub(super) configured: Configured,
 }
 
-/// What `cuFuncSetAttribute` sets.
+/// The attributes that `cuFuncSetAttribute` sets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Configured {
     /// Dynamic shared memory of a launch at most, in bytes.
@@ -70,7 +70,7 @@ impl Function {
     }
 }
 
-/// What both kinds of handle lead to.
+/// The parts that both kinds of handle lead to.
 struct Described<'a> {
     info: &'a KernelInfo,
     name: &'a CString,

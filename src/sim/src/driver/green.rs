@@ -20,7 +20,8 @@ pub(crate) struct GreenContext {
     primary: u64,
     context: Option<u64>,
     multiprocessors: u32,
-    /// What `cuGreenCtxWaitEvent` put before everything submitted later to its streams.
+    /// The operations that `cuGreenCtxWaitEvent` put before everything submitted later to its
+    /// streams.
     pub(super) gate: Vec<OpId>,
 }
 

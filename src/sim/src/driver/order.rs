@@ -33,7 +33,7 @@ impl Driver {
         op
     }
 
-    /// What the next operation of a stream waits for.
+    /// The operations that the next operation of a stream waits for.
     fn before_next(&self, stream: u64) -> Vec<OpId> {
         let Some(target) = self.streams.get(&stream) else { return Vec::new() };
         let mut after: Vec<OpId> = target.tail.into_iter().collect();
@@ -96,7 +96,7 @@ impl Driver {
         self.streams.get_mut(&stream).map(|s| std::mem::take(&mut s.awaited)).unwrap_or_default()
     }
 
-    /// What a stream of `kind` waits for because of the legacy stream's barrier.
+    /// The operations that a stream of `kind` waits for because of the legacy stream's barrier.
     fn barrier(&self, context: u64, kind: StreamKind) -> Vec<OpId> {
         let Some(context) = self.contexts.get(context) else { return Vec::new() };
         let tail = |stream: &u64| self.streams.get(stream).and_then(|stream| stream.tail);
@@ -116,8 +116,8 @@ impl Driver {
         }
     }
 
-    /// What a host that waits for the stream waits for: the stream, and for the legacy stream
-    /// every blocking stream too.
+    /// The operations that a host waiting for the stream waits for: the stream, and for the legacy
+    /// stream every blocking stream too.
     pub(super) fn stream_targets(&self, stream: u64) -> Vec<OpId> {
         let Some(target) = self.streams.get(&stream) else { return Vec::new() };
         let mut targets: Vec<OpId> = target.tail.into_iter().collect();
@@ -127,7 +127,7 @@ impl Driver {
         targets
     }
 
-    /// What `cuCtxSynchronize` waits for: every stream of the context.
+    /// The operations that `cuCtxSynchronize` waits for: every stream of the context.
     pub(super) fn context_targets(&self, context: u64) -> Vec<OpId> {
         let Some(context) = self.contexts.get(context) else { return Vec::new() };
         let tails = context.streams.iter().filter_map(|stream| self.streams.get(stream)?.tail);

@@ -1,4 +1,4 @@
-//! What `cuPointerGetAttribute` says of an address.
+//! The answers of `cuPointerGetAttribute` for an address.
 
 use super::sim::Call;
 use super::state::Driver;

@@ -122,7 +122,7 @@ impl Sim {
             if let Some(op) = driver.choose(Moment::Wait(&past)) {
                 driver = self.step(driver, op);
             } else if paused_in(&driver, &past).is_some() {
-                // What outlasts its turn may be waiting for other work.
+                // An operation that outlasts its turn may be waiting for other work.
                 if let Some(other) = driver.choose(Moment::Idle) {
                     driver = self.step(driver, other);
                 }
@@ -130,7 +130,7 @@ impl Sim {
                     driver = self.step(driver, op);
                 }
             } else {
-                // What is needed runs on another thread.
+                // The needed work runs on another thread.
                 let waited = self.changed.wait_timeout(driver, STALL);
                 let (held, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
                 driver = held;

@@ -55,8 +55,8 @@ pub(crate) struct Driver {
     /// Conditions of graphs, and the value that each has at every launch.
     pub(super) conditions: BTreeMap<u64, u32>,
     pub(super) window: Window,
-    /// Of memory that the program may touch too, once there is some; `None` in it where the system
-    /// gives none.
+    /// The window of memory that the program may touch too, once there is some; `None` in it where
+    /// the system gives none.
     shared: Option<Option<Window>>,
     pub(super) map: Arc<AddressMap>,
     pub(super) queue: Queue<Job>,

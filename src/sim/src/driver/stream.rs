@@ -52,7 +52,7 @@ pub(crate) struct Stream {
 pub(super) struct Primary {
     /// The stream's tail when the kernel had been submitted.
     pub(super) tail: OpId,
-    /// What the kernel waits for.
+    /// The operations that the kernel waits for.
     pub(super) before: Vec<OpId>,
 }
 

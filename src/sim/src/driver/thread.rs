@@ -1,4 +1,4 @@
-//! What the driver keeps for each thread of the program: an identity, the stack of current
+//! The driver's state for each thread of the program: an identity, the stack of current
 //! contexts, its mode of stream capture, and whether it is running a host function.
 
 use std::cell::{Cell, RefCell};

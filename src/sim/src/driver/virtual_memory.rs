@@ -35,7 +35,7 @@ pub(crate) struct Physical {
 #[derive(Debug)]
 pub(crate) struct Reservation {
     length: u64,
-    /// What of the window was taken for it: start and bytes.
+    /// The part of the window that was taken for it: start and bytes.
     taken: (u64, u64),
     context: u64,
 }

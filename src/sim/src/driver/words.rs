@@ -24,7 +24,7 @@ pub(crate) struct WordOp {
     pub(crate) action: WordAction,
 }
 
-/// What is done with a word.
+/// The action on a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WordAction {
     Write,

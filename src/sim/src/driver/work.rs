@@ -1,4 +1,4 @@
-//! What the operations do.
+//! The work of operations.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,7 @@ impl Job {
     }
 }
 
-/// What an operation does when it runs.
+/// The work of an operation when it runs.
 #[derive(Debug)]
 pub(super) enum Work {
     /// Nothing: waits, barriers, stream-ordered allocation, hints.

@@ -22,7 +22,7 @@ impl<T> Copy for Out<T> {}
 impl<T: Copy> Out<T> {
     pub(super) const NULL: Out<T> = Out(std::ptr::null_mut());
 
-    /// What the program put there before the call.
+    /// The value that the program put there before the call.
     pub(super) fn get(self) -> Outcome<T> {
         In(self.0.cast_const()).at(0)
     }
@@ -61,7 +61,7 @@ impl<T: Copy> Out<T> {
     }
 }
 
-/// What a call reads.
+/// A value that a call reads.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(super) struct In<T>(*const T);

@@ -14,7 +14,7 @@ thread_local! {
     static ANSWERED: RefCell<(Vec<u64>, Vec<EdgeData>)> = const { RefCell::new((Vec::new(), Vec::new())) };
 }
 
-/// What a query of a capture wants to know; each place may be null.
+/// The places that a query of a capture fills; each place may be null.
 struct Wanted {
     status: Out<u32>,
     id: Out<u64>,

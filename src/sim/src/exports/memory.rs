@@ -96,7 +96,7 @@ api! { TABLE;
     ) |call| {
         for index in 0..count as usize {
             let attribute = PointerAttribute::from_number(attributes.at(index)?)?;
-            // Of an address that it does not know, this call succeeds.
+            // This call succeeds with an address that the driver does not know.
             let known = call.pointer_attribute(address, attribute).unwrap_or(None);
             if let Some(value) = known.or_else(|| attribute.unknown(address)) {
                 answer(data.at(index)?, value)?;

@@ -34,7 +34,7 @@ fn wait(address: u64, value: u64, wide: bool, flags: u32) -> Outcome<WordOp> {
     Ok(WordOp { address, wide, value, action: WordAction::wait(flags)? })
 }
 
-/// What an entry of a batch does; a barrier does nothing here, where memory is in order.
+/// The action of an entry of a batch; a barrier does nothing here, where memory is in order.
 fn decode(params: &Params) -> Outcome<Option<WordOp>> {
     let [operation, address, value, flags, ..] = *params;
     let (low, flags) = (value & u64::from(u32::MAX), flags as u32);

@@ -1,4 +1,4 @@
-//! What is allocated where.
+//! The map of allocations by address.
 //!
 //! The map holds API time: an allocation appears when the call that makes it returns, and a freed
 //! one is gone or marked freed when the call that frees it returns. Blocks of a pool stay in the

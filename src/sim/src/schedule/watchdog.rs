@@ -79,7 +79,7 @@ mod tests {
         assert!(!spin.sample(8, false, 152 * MS, || false));
 
         let mut sleep = Idleness::default();
-        // What the watchdog asks of the system: every thread of the program sleeps.
+        // The watchdog's question to the system: every thread of the program sleeps.
         let asleep = || true;
         let granted = (0..20).filter(|_| sleep.sample(1, false, MS, asleep)).count();
         assert!(granted > 0 && granted < 20);

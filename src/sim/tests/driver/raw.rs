@@ -86,7 +86,7 @@ pub(crate) fn pinned(value: u32) -> u64 {
     address
 }
 
-/// What the program reads at an address.
+/// The value that the program reads at an address.
 pub(crate) fn read(address: u64) -> u32 {
     // SAFETY: an address of live, aligned memory of the test or of the driver.
     unsafe { (address as *const u32).read_volatile() }

@@ -223,7 +223,7 @@ fn with_a_context() {
         ("cuLaunchKernel", &[put, 1, 1, 1, 1, 1, 1, 0, 0, pointers, unknown], INVALID_VALUE),
         ("cuLaunchCooperativeKernel", &[put, 1 << 20, 1, 1, 1024, 1, 1, 0, 0, pointers], 720),
         ("cuLaunchKernelEx", &[0, put, pointers, 0], INVALID_VALUE),
-        // What is not simulated.
+        // Functions that are not simulated.
         ("cuTexObjectCreate", &[out, out, out, 0], NOT_SUPPORTED),
         ("cuImportExternalSemaphore", &[out, out], NOT_SUPPORTED),
         ("cuMemCreate", &[out, 4096, 0, 0], INVALID_VALUE),

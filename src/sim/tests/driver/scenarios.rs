@@ -1,4 +1,4 @@
-//! What each scenario does. Words are set by memsets and copied to pinned memory, whose final
+//! The steps of each scenario. Words are set by memsets and copied to pinned memory, whose final
 //! value tells which operations had run.
 
 use std::sync::{Arc, Barrier};
@@ -194,7 +194,7 @@ fn synchronous_copies() {
     println!("{from_pinned} {from_pageable} {back} {}", read(target));
 }
 
-/// What is in a word of the device, without waiting for anything else.
+/// The content of a word of the device, without waiting for anything else.
 fn peek(word: u64, watch: u64) -> u32 {
     let result = pinned(0);
     fetch(result, word, watch);

@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// Of what is no longer in memory too.
+    /// The log knows its entries that are no longer in memory, too.
     #[test]
     fn log_knows_what_it_has_put_away() {
         let (mut log, count) = (DepthLog::default(), (3 * NEWEST * RUN) as u64);

@@ -30,7 +30,7 @@ use streamsan_model::{Axis, LaneId, OpGroup, StreamId, ThreadId};
 /// Rows that are given out at once.
 const RUN: usize = if cfg!(test) { 1 << 11 } else { 1 << 14 };
 
-/// What can be inserted before the end, in the order in which it is given out.
+/// The pieces that can be inserted before the end, in the order in which they are given out.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     /// The edges that were given out are forgotten.
@@ -289,7 +289,7 @@ impl Feed {
         Some(given)
     }
 
-    /// What is in memory and could grow with a recording: bytes, edges, pieces and rows.
+    /// The sizes in memory that could grow with a recording: bytes, edges, pieces and rows.
     #[cfg(test)]
     pub(crate) fn held(&self) -> [usize; 4] {
         let depths = self.depths.as_ref().map_or(0, FedDepths::held);

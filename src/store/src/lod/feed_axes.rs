@@ -104,7 +104,7 @@ pub(super) struct FedDepths {
 #[derive(Debug)]
 pub(super) struct Unclear;
 
-/// What was put away cannot be read, or nothing can be put away.
+/// Data that were put away cannot be read, or nothing can be put away.
 impl From<rusqlite::Error> for Unclear {
     fn from(_: rusqlite::Error) -> Self {
         Self

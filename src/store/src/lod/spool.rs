@@ -1,5 +1,6 @@
-//! What would grow with the length of a recording and is rarely asked for: a database of its own, in a
-//! file that SQLite makes among temporary files, without a name, and that is gone with it.
+//! Data that would grow with the length of a recording and are rarely asked for: a database of its
+//! own, in a file that SQLite makes among temporary files, without a name, and that is gone with
+//! it.
 
 use rusqlite::Connection;
 

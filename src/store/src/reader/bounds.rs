@@ -100,7 +100,7 @@ impl Declared {
             Entity::Frame(x) => next(&mut self.frames, x.id.0, "a frame"),
             Entity::Stack(x) => next(&mut self.stacks, x.id.0, "a stack"),
             Entity::Graph(x) => next(&mut self.graphs, x.id.0, "a graph"),
-            // Of some kernels only, each once.
+            // Only some kernels have code, each once.
             Entity::KernelCode(_) => Ok(()),
         }
     }

@@ -317,7 +317,7 @@ impl<'a> Items<'a> {
             },
         )?;
         let (Some(first), Some(last)) = (operations.first(), operations.last()) else {
-            // What no operation refers to.
+            // Entities that no operation refers to.
             return self.load_later([i64::MAX; 3]);
         };
         self.last = last.g.0 as i64;

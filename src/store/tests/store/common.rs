@@ -548,7 +548,7 @@ pub(crate) fn items() -> Vec<TraceItem> {
 
 pub(crate) fn edges() -> Vec<Edge> {
     (1u64..)
-        // What is younger than the golden trace of this schema is not in it.
+        // Kinds that are younger than the golden trace of this schema are not in it.
         .zip(EdgeKind::ALL.into_iter().filter(|&kind| kind != EdgeKind::CollectiveGroup))
         .map(|(i, kind)| Edge {
             from: OpSeq(2 * i),

@@ -131,7 +131,7 @@ fn edges_of_calls_that_return_late_appear() {
         assert_eq!(edges(&detail(2).outgoing), [edge(2, 3)]);
     };
     compare(&reader);
-    // Of a recording that was killed, and of a finished one.
+    // A recording that was killed, and a finished one.
     compare(&Reader::open(&folder.path().join("trace.db")).unwrap());
     drop(reader);
     writer.finalize().unwrap();

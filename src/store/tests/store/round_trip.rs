@@ -83,7 +83,7 @@ fn late_accesses_replace_the_earlier_ones_before_and_after_they_are_inserted() {
         }
         let mut expected = common::operations();
         for (operation, other) in expected.iter_mut().zip(common::operations().iter().rev()) {
-            // What came last counts, in one batch too.
+            // The last accesses count, in one batch too.
             writer.replace_accesses(operation.g, &operation.accesses).unwrap();
             operation.accesses = other.accesses.clone();
             writer.replace_accesses(operation.g, &operation.accesses).unwrap();

@@ -103,7 +103,7 @@ impl Scope {
             api: origin.api.to_owned(),
             backing,
             name: Some(name.clone()),
-            // What is older than the trace was not made by this call.
+            // Memory that is older than the trace was not made by this call.
             stack: self.stack.filter(|_| !origin.api.is_empty()),
         }));
         self.buffers.insert(name, Bound { id, since: token.line, until: None });

@@ -1,4 +1,4 @@
-//! What operations touch, as words.
+//! The accesses of operations, as words.
 
 use super::{UNDECLARED, Writer, Written};
 use std::fmt::Write;

@@ -167,7 +167,7 @@ impl Writer {
         self.push_line(&format!("{prefix}graph {name}"));
         for (line, at) in lines {
             self.push_line(&format!("{prefix}node {name} {line}"));
-            // What the calls of the run are called here.
+            // The names of the run's calls here.
             if let Some(node) = graph.nodes.get(at) {
                 self.lines.insert(node.made_by, self.line);
             }
@@ -226,7 +226,7 @@ impl Writer {
     /// The action of a node, in words.
     fn node_body(&mut self, node: &GraphNode) -> Written<String> {
         Ok(match &node.action {
-            // What is not known passes order on, as nothing does.
+            // A node that is not known passes order on, as an empty node does.
             NodeAction::Empty | NodeAction::Unknown { .. } => "empty".to_owned(),
             NodeAction::Kernel { kernel, control } => {
                 let kernel = self.entities.kernel(*kernel).ok_or(UNDECLARED)?;

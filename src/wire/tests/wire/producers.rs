@@ -148,7 +148,7 @@ fn a_publication_in_progress_holds_back_what_comes_after_it() {
         values
     };
     publish(&mut quick, control, 1);
-    // What `publish` does, stopped after it took its index.
+    // The steps of `publish`, stopped after it took its index.
     slow.header().pending.store(control.g.load(Ordering::Relaxed), Ordering::Relaxed);
     control.g.fetch_add(1, Ordering::AcqRel);
     publish(&mut quick, control, 2);

@@ -1,4 +1,4 @@
-//! What the machine or the container has: system, C library, memory, tools.
+//! Checks of the machine or the container: system, C library, memory, tools.
 
 use super::{Diagnosis, bad, good, note};
 use crate::launch::SANITIZER_VARIABLE;

@@ -4,7 +4,7 @@ use super::{Diagnosis, bad, good, note};
 use crate::launch::{inspect, needed};
 use std::path::Path;
 
-/// What its file says.
+/// Checks of the program by its file.
 pub(super) fn program(file: &Path) -> Vec<Diagnosis> {
     let shown = file.display();
     let can = match inspect(file) {

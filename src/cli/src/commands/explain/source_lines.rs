@@ -76,7 +76,7 @@ impl SourceLines {
         if !is_below || !fs::metadata(&path).ok()?.is_file() {
             return None;
         }
-        // What stands there now may be something else.
+        // Another file may stand there now.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let flags = i32::try_from(flags.bits()).ok()?;
         let file = File::options().read(true).custom_flags(flags).open(&path).ok()?;

@@ -62,8 +62,8 @@ impl Executables {
     }
 }
 
-/// What a launch of the executable would run now, declared if it is new. Counts what of it is not
-/// understood if `launched`.
+/// The graph that a launch of the executable would run now, declared if it is new. Counts what of
+/// it is not understood if `launched`.
 pub(super) fn current(
     resolution: &mut Resolution<'_>,
     handle: u64,

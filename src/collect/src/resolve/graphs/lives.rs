@@ -43,7 +43,7 @@ pub(super) fn declare(resolution: &mut Resolution<'_>, contents: &Contents) -> O
         made.extend(node.node.and_then(allocated).map(|range| (at, range)));
     }
     let mut lives = share_bytes(&made).then(|| Lives::of(&flat, &made));
-    // What is live behind the graph is what later calls mean by the address.
+    // Later calls mean by the address the allocation that is live behind the graph.
     let order = lives.as_ref().map_or_else(|| (0..made.len()).collect(), Lives::by_end);
     let mut blocks: Vec<Option<Block>> = vec![None; made.len()];
     for &life in &order {
@@ -172,7 +172,7 @@ impl<'a> Flat<'a> {
                 }
             }
         }
-        // Of damaged records some nodes may wait for each other: they come last.
+        // In damaged records some nodes may wait for each other: they come last.
         order.extend((0..waiting.len()).filter(|&at| waiting[at] != 0));
         order
     }
@@ -269,7 +269,7 @@ impl Lives {
             begins.into_iter().for_each(|life| ahead.add(life));
             flat.nodes[at].before.iter().for_each(|&before| moments[before].ahead.join(&ahead));
         }
-        // What the node itself begins and ends is known behind it.
+        // The lives that the node itself begins and ends are known behind it.
         let mut behind: Vec<(Set, Set)> = vec![Default::default(); moments.len()];
         for (place, &at) in order.iter().enumerate() {
             let (mut begun, mut ended) = (Set::default(), Set::default());

@@ -167,7 +167,7 @@ fn act(
             };
             let (function, known) = kernels::of_node(resolution, handles)?;
             if let Some(touched) = &node.maker.collective {
-                // What the operation touches is known from itself.
+                // The accesses of the operation are known from itself.
                 collectives::touch(resolution, touched);
                 let control = if overlaps {
                     gaps.push(UNKNOWN_WAIT.to_owned());
@@ -179,7 +179,7 @@ fn act(
             }
             let geometry = launches::geometry(&node.contents.params, GRID);
             let params = node.contents.kernel_params.as_deref();
-            // What a kernel does about those before and behind it stands in its code, as in launches.
+            // The kernel's waits and triggers stand in its code, as in launches.
             let resolved =
                 launches::parameters(resolution, function, &known, params, geometry, false);
             let control = resolved.control();

@@ -137,7 +137,7 @@ impl Resolver {
         if is_known {
             global_pointers::unseen(&mut resolution, &accesses);
         }
-        // What a launch has that does nothing of the kind need not be said.
+        // A launch that neither waits nor triggers need not be said.
         control = control.filter(|known| launch.programmatic || *known != GridControl::default());
         let gaps = self.gaps.take_aside();
         let Some((graph, position)) = launch.node else {
@@ -157,7 +157,7 @@ impl Resolver {
                 let changes = accesses.is_some() || control.is_some();
                 return changes.then_some(KnownLaunch { g: OpSeq(launch.g), accesses, control });
             }
-            // What is known from elsewhere stays; so do the words of code that was not read.
+            // Accesses known from elsewhere stay; so do the words of code that was not read.
             let counts = is_known && !self.codes.exact && !self.of_library.contains(&launch.g);
             let accesses = counts.then_some(accesses);
             if let Some(control) = control.as_mut().filter(|_| accesses.is_none()) {

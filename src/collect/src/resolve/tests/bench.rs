@@ -40,7 +40,7 @@ impl Bench {
         }
     }
 
-    /// What kernels touch is not told by anybody.
+    /// Nobody tells what kernels touch.
     pub(super) fn without_exact_accesses() -> Self {
         Self { resolver: Resolver::new(false), ..Self::new() }
     }
@@ -60,13 +60,13 @@ impl Bench {
         self.resolver.unread().map_or(0, |(count, _)| count)
     }
 
-    /// What was read of a kernel, and what its launches touched that were made before.
+    /// Takes the answer of the reader for a kernel; returns what its earlier launches touched.
     pub(super) fn learn(&mut self, answer: Answer) -> Vec<KnownLaunch> {
         self.read(answer);
         self.look_again(usize::MAX)
     }
 
-    /// What was read of a kernel.
+    /// Takes the answer of the reader for a kernel.
     pub(super) fn read(&mut self, answer: Answer) {
         let mut items = Vec::new();
         self.resolver.learn(answer, &mut items);
@@ -87,7 +87,7 @@ impl Bench {
         self.declare(items);
     }
 
-    /// What is only counted of kernels.
+    /// The gaps of kernels, which are only counted.
     pub(super) fn gaps(&self) -> Vec<KernelCount> {
         self.resolver.gaps().kernels()
     }

@@ -1,4 +1,4 @@
-//! What is issued to a capturing stream is not executed.
+//! Operations issued to a capturing stream are not executed.
 
 use super::bench::{Bench, INVALID};
 use crate::read_back::ReadBack;

@@ -75,7 +75,7 @@ fn group_is_carried_out_at_its_end() {
     assert_eq!((stream_of(&first), &*first.api), (StreamId(0), "ncclGroupEnd"));
     let expected = [exact(a, A, 16, Mode::Read), exact(b, B + 16, 16, Mode::Write)];
     assert_eq!(first.accesses, expected);
-    // Of another context's group.
+    // The end of another context's group.
     let second = end(&mut bench, HostCall::NcclRecv, OTHER);
     assert_eq!((stream_of(&second), &*second.api), (StreamId(1), "ncclRecv"));
     assert_eq!(second.accesses, [exact(b, B, 8, Mode::Write)]);
@@ -190,7 +190,7 @@ fn kernels_and_copies_of_the_library_have_no_accesses() {
             call.of_library = of_library;
         });
         assert_eq!(copied.accesses.is_empty(), of_library);
-        // What the interpreter of the simulated driver tells is dropped as well.
+        // Accesses from the interpreter of the simulated driver are dropped as well.
         let touched = [streamsan_wire::Access {
             early: false,
             start: A,

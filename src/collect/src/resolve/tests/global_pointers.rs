@@ -111,7 +111,7 @@ fn access(allocation: u32, start: u64, len: u64, basis: Basis) -> Access {
     Access { allocation: AllocationId(allocation), extent, mode: Mode::Write, basis }
 }
 
-/// What the kernel writes through the pointer.
+/// The kernel's writes through the pointer.
 fn through(launched: &Operation) -> Vec<Access> {
     let buffers = [AllocationId(0), AllocationId(1)];
     let found = launched.accesses.iter().filter(|access| buffers.contains(&access.allocation));

@@ -20,7 +20,7 @@ fn node(graph: u64, index: u32, kind: i32, words: &[u64]) -> ReadNode {
     ReadNode { index, kind, readable: true, updatable: false, handle, contents, bodies: Vec::new() }
 }
 
-/// What a node of a test does.
+/// The work of a test's node.
 #[derive(Clone, Copy)]
 enum Does {
     Alloc(u64, u64),
@@ -99,7 +99,7 @@ impl Bed {
         self.bench.call(Api::cuGraphLaunch, &[executable, STREAM], &[])
     }
 
-    /// What a launch runs now.
+    /// The graph that a launch runs now.
     fn launched(&mut self, executable: u64) -> std::sync::Arc<Graph> {
         let launch = self.launch(executable);
         let Action::GraphLaunch { graph, .. } = launch.action else { panic!("{launch:?}") };

@@ -78,7 +78,7 @@ impl Graphs {
         self.bench.call(Api::cuGraphLaunch, &[EXEC, STREAM], &[])
     }
 
-    /// What a launch runs now.
+    /// The graph that a launch runs now.
     fn launched(&mut self) -> Arc<Graph> {
         let launch = self.launch();
         let Action::GraphLaunch { graph, .. } = launch.action else { panic!("{launch:?}") };

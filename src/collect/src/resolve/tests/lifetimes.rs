@@ -94,7 +94,7 @@ fn module_variable_is_declared_once_and_ends_with_its_module() {
     assert_eq!(kinds(&bench).iter().filter(|(kind, _)| *kind == MemoryKind::Global).count(), 2);
 }
 
-/// What programs make and end over and over leaves nothing behind.
+/// Objects that programs make and end over and over leave nothing behind.
 #[test]
 fn what_is_kept_does_not_grow_with_what_has_ended() {
     type Round = fn(&mut Bench, u64);

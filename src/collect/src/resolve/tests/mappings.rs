@@ -101,7 +101,7 @@ fn memory_of_unknown_origin_matters_where_it_is_used() {
     let imported = map(&mut bench, at, 0);
     map(&mut bench, other, 0);
     assert!(bench.reasons().is_empty(), "nobody uses it");
-    // What a library's own kernels do is not judged.
+    // Kernels of a library itself are not judged.
     bench.kernel(FUNCTION, "scale", Some(&[(0, 8)]));
     let args = [FUNCTION, 1, 1, 1, 32, 1, 1, 0, 0, 0x10, 0];
     let launch = |bench: &mut Bench, of_library| {
@@ -120,7 +120,7 @@ fn memory_of_unknown_origin_matters_where_it_is_used() {
     let reasons = |calls| [IncompleteReason::NotUnderstood { api: used.to_owned(), calls }];
     // Both mappings follow each other: the pointer reaches the second one too.
     assert_eq!(bench.reasons(), reasons(2));
-    // What the driver says of a kernel in the end counts instead.
+    // The driver's final word on a kernel counts instead.
     let (mut bench, _) = prepared();
     bench.call(Api::cuMemImportFromShareableHandle, &[0x1, 34, 1], &[HANDLE]);
     map(&mut bench, at, 0);

@@ -126,14 +126,14 @@ fn declared(bench: &Bench) -> (usize, usize) {
     )
 }
 
-/// What one block of the kernel writes.
+/// The writes of one block of the kernel.
 fn written(to: u64) -> Vec<Access> {
     let extent = Extent::Range(ByteRange::with_len(to, 128));
     let allocation = AllocationId(0);
     vec![Access { allocation, extent, mode: Mode::Write, basis: Basis::Inferred }]
 }
 
-/// What is taken for granted of a kernel that is not known.
+/// The accesses assumed of a kernel that is not known.
 fn assumed() -> Vec<Access> {
     let extent = Extent::Range(ByteRange::with_len(A, BYTES));
     let (allocation, basis) = (AllocationId(0), Basis::Assumed);

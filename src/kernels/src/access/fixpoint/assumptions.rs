@@ -89,7 +89,7 @@ impl Interpreter<'_> {
             let predicate = &self.predicates[id as usize];
             let known = [&predicate.when_true, &predicate.when_false];
             let mut conditions = known.into_iter().flat_map(|known| known.conditions.iter());
-            // Of a step: φs count down from the end.
+            // For a step: φs count down from the end.
             let made = predicate.place.and_then(|(step, _)| self.block_of.get(step as usize));
             !made.is_some_and(|&block| body[block])
                 && !conditions.any(|condition| self.changes_in(body, condition.expression))

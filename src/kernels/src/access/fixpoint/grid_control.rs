@@ -345,7 +345,7 @@ impl Interpreter<'_> {
                     _ => None,
                 }
             }
-            // What a thread of the warp has.
+            // The value that a thread of the warp has.
             Symbol::Site(step, _) => {
                 let step = &self.flat.steps[step as usize];
                 let shuffles = match (step.instruction, &step.machine) {

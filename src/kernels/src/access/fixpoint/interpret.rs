@@ -148,7 +148,7 @@ impl<'m> Interpreter<'m> {
     pub(in crate::access) fn new(flat: Flat<'m>) -> Result<Interpreter<'m>, TooLarge> {
         let interner = Interner::new(flat.steps.len());
         let graph = Graph::new(&flat, &interner.budget)?;
-        // What is live in front of each block, and two states of each.
+        // The live registers in front of each block, and two states of each.
         let of_block = flat.registers.len() / 8 + 2 * size_of::<u32>() * flat.registers.len();
         interner.budget.memory(graph.blocks.len().saturating_mul(of_block));
         interner.budget.work(graph.loops.len().saturating_mul(graph.blocks.len()));
@@ -299,7 +299,7 @@ impl<'m> Interpreter<'m> {
             if let Some(mut state) = self.edge(from, block, outs) {
                 self.mark_infeasible(from, block, &mut state);
                 self.substitute_exit_values(from, block, &mut state, outs);
-                // What is known of a loop's iteration is of no use outside of it.
+                // Facts about a loop's iteration are of no use outside of the loop.
                 for l in self.graph.loops.iter().filter(|l| l.body[from] && !l.body[block]) {
                     state.path.retain(|condition| !self.changes_in(&l.body, condition.expression));
                 }
@@ -392,7 +392,7 @@ impl<'m> Interpreter<'m> {
         let mut inputs = Vec::new();
         for (id, path, exact) in all.chain([(state.registers[register], last, exact)]) {
             let Some(id) = id.checked_sub(1) else { return 0 };
-            // What all paths share is known anyway.
+            // Conditions that all paths share are known anyway.
             let own = path.iter().filter(|condition| !state.path.contains(condition)).copied();
             let all = own.clone().count() <= MAX_OWN_CONDITIONS;
             let own: Conditions = own.take(MAX_OWN_CONDITIONS).collect();

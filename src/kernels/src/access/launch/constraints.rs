@@ -467,7 +467,7 @@ impl<'p> Constraints<'p> {
                 return CONTRADICTION;
             }
         }
-        // What some conditions say may prove the no-wrap conditions of others.
+        // Some conditions may prove the no-wrap conditions of others.
         for at in remaining_conditions {
             let place = self.scratch.remaining_conditions[at] as usize;
             let Meaning::Conditional(sum) = self.scratch.meanings[place] else { continue };
@@ -487,7 +487,7 @@ impl<'p> Constraints<'p> {
             }
         }
         if !contradictory {
-            // What is never negative implies nothing that is.
+            // A condition that is never negative implies none that is.
             self.drop_implied(evaluator, &mut open);
         }
         let (from, to) = (from as u32, self.scratch.all.len() as u32);

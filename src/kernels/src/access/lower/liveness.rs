@@ -131,7 +131,7 @@ fn back(flat: &Flat<'_>, step: &Step<'_>, set: &mut RegisterSet) {
         if step.guard.is_none() && !keeps {
             lifted.assigns().for_each(|register| set.remove(register));
         } else {
-            // What was there before may stay.
+            // The register's former value may stay.
             lifted.assigns().for_each(|register| set.insert(register));
         }
         lifted.reads().for_each(|register| set.insert(register));

@@ -23,7 +23,7 @@ use crate::tools;
 /// Kernels that the interpreter must be able to run.
 const FLOOR: usize = 150;
 
-/// What is counted of kernels, each once for every target.
+/// The counts of kernels, each once for every target.
 #[derive(Debug, Default)]
 struct Score {
     /// Whose sets can be known exactly, and of those, whose are in every launch.

@@ -143,7 +143,7 @@ fn launch(
                     told.push(start - PART / 2..start + PART / 2);
                 }
             }
-            // What is not told to come behind the wait may come before it.
+            // An access that is not told to come behind the wait may come before it.
             if one.waited != Waited::Yes {
                 inferred_before.extend(told.iter().cloned());
             }
@@ -194,7 +194,7 @@ pub(super) fn check() -> Result<(), Failed> {
     {
         for entry in std::fs::read_dir(folder)? {
             let path = entry?.path();
-            // What no driver would load cannot run.
+            // Code that no driver would load cannot run.
             let loads = path.file_stem().is_some_and(|stem| stem != "unknown");
             if loads && path.extension().is_some_and(|ext| ext == "ptx") {
                 check_module(&std::fs::read_to_string(path)?, &mut score);

@@ -158,7 +158,7 @@ impl Generator {
         if let Some(skip) = &skip {
             let _ = writeln!(self.text, "{skip}:");
         }
-        // What is left over, from where the first loop ended.
+        // The rest, from where the first loop ended.
         if self.pick(&[true, true, false]) {
             self.round(0, 0);
         }

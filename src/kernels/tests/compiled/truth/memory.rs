@@ -20,7 +20,7 @@ pub(crate) fn pointer(number: u64) -> u64 {
 /// The number of the first part that pointers in variables lead to.
 const HELD: u64 = 200;
 
-/// What the pointer that stands in a variable is, by its number.
+/// The pointer that stands in a variable, by its number.
 pub(crate) fn held_pointer(number: usize) -> u64 {
     pointer(HELD + number as u64)
 }
@@ -51,7 +51,7 @@ impl Endless {
             let value = pointer(POINTED + number % 4) + number * 64;
             value.to_le_bytes()[(address % 8) as usize]
         } else if address.is_multiple_of(4) {
-            // What lies behind a pointer in memory may be taken for an aligned pointer itself.
+            // Memory behind a pointer in memory may be taken for an aligned pointer itself.
             // Two words may be taken for one index.
             let mask = match (part >= POINTED, address % 8) {
                 (true, _) => !7,

@@ -41,12 +41,12 @@ pub(crate) struct Run {
     /// Not stopped before its end.
     pub(crate) finished: bool,
     pub(crate) all: Bytes,
-    /// What threads touched that had not waited yet, of a kernel that waits for its prerequisite
-    /// grids.
+    /// The bytes touched by threads that had not waited yet, of a kernel that waits for its
+    /// prerequisite grids.
     pub(crate) before_wait: Bytes,
 }
 
-/// What is told apart, in the order of [`Bytes`].
+/// The touches that are told apart, in the order of [`Bytes`].
 pub(crate) const TOUCHES: [Touch; 6] = [
     Touch::Read,
     Touch::Write,

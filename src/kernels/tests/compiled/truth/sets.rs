@@ -77,7 +77,7 @@ fn why(concluded: &Concluded, touch: Touch) -> String {
     }
 }
 
-/// What was concluded for one launch and one kind of access.
+/// The conclusions for one launch and one kind of access.
 #[derive(Debug, Default)]
 struct Concluded {
     /// Merged.

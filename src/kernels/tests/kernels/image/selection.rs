@@ -9,7 +9,7 @@ fn device(number: u32) -> ComputeCapability {
 
 #[test]
 fn newest_that_fits_is_chosen() {
-    // What is there (c: cubin, p: PTX), the device, what is chosen.
+    // The code that is there (c: cubin, p: PTX), the device, the code that is chosen.
     for (there, on, chosen) in [
         ("c80", 80, Some("c80")),
         ("c80", 86, Some("c80")),

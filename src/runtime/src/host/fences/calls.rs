@@ -1,4 +1,4 @@
-//! What each driver call means to the fences.
+//! The meaning of each driver call to the fences.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -8,7 +8,7 @@ use super::clock::Stream;
 
 macro_rules! classes {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What a call means to the fences.
+        /// The meaning of a call to the fences.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
         pub(super) enum Class {
@@ -64,7 +64,7 @@ classes! {
 
 static KNOWN: [AtomicU8; Api::COUNT] = [const { AtomicU8::new(u8::MAX) }; Api::COUNT];
 
-/// What the call means.
+/// The class of a call.
 #[inline]
 pub(super) fn class(api: Api) -> Class {
     let known = &KNOWN[api as usize];

@@ -1,4 +1,4 @@
-//! What the host has acquired: a small clock that acquires at least what the documentation orders.
+//! The host's small clock of completions: it acquires at least what the documentation orders.
 //!
 //! Tickets count submissions that may be fenced. A stream hashes to one of 64 slots. The host has
 //! acquired a submission when its own ticket for the slot has come up to the submission's. Where
@@ -80,7 +80,7 @@ pub(super) struct Clock {
     events_in_graphs: AtomicBool,
 }
 
-/// What somebody is behind.
+/// The tickets that somebody is behind, by slot.
 type Tickets = [u64; SLOTS];
 
 fn hash(handle: u64, size: usize) -> usize {
@@ -194,8 +194,8 @@ impl Clock {
         (is_there() && point & 0xff != EVERYTHING).then_some(((point & 0xff) as usize, point >> 8))
     }
 
-    /// What is known to who knows the slot's work up to a ticket; with `now`, the newest ticket at
-    /// the call's entry, where something is not tracked.
+    /// The tickets known to who knows the slot's work up to a ticket; with `now`, the newest ticket
+    /// at the call's entry, where something is not tracked.
     fn gather(&self, slot: usize, ticket: u64, now: u64, into: &mut Tickets) -> bool {
         let mut all = self.gather_one(slot, ticket, into);
         if slot == LEGACY || self.slots[slot].blocking.load(Ordering::SeqCst) {

@@ -68,7 +68,7 @@ pub(super) struct FenceEntry {
     pub(super) slot: AtomicU32,
     pub(super) site: AtomicU32,
     pub(super) kernel: AtomicBool,
-    /// What its pieces were first protected to.
+    /// The protection that its pieces were first given.
     pub(super) protection: AtomicU32,
     pub(super) ticket: AtomicU64,
     /// The operation's bytes.

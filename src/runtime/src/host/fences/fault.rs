@@ -89,8 +89,8 @@ extern "C" fn give_stack(top: usize) {
     }
 }
 
-/// What the kernel calls: moves to a stack of ours, and goes on to the program's handler on the
-/// stack that it was delivered on, with our own state closed.
+/// The handler that the kernel calls: moves to a stack of ours, and goes on to the program's
+/// handler on the stack that it was delivered on, with our own state closed.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn enter() {
     naked_asm!(

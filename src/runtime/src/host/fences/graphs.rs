@@ -32,7 +32,7 @@ static ROWS: [GraphRow; GRAPHS] = [const {
     }
 }; GRAPHS];
 
-/// What a graph that is being read touches.
+/// The host memory that a graph touches, while the graph is being read.
 pub(crate) struct GraphTouches {
     /// Host functions within fill and empty the buffers themselves.
     has_functions: bool,

@@ -22,7 +22,7 @@ const MOST_IN_KERNELS: u32 = 16;
 const MOST_BESIDE: u32 = 64;
 const MOST_RECORDED: u32 = 64;
 
-/// What kind of memory it is.
+/// The kind of host memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MemoryKind {
     /// The driver's: its pages hold nothing else of the program.
@@ -69,7 +69,7 @@ struct AllocationRow {
     what: AtomicU64,
 }
 
-/// What is counted of an allocation.
+/// The counts of an allocation.
 pub(super) struct AllocationCounts {
     in_kernels: AtomicU32,
     beside: AtomicU32,

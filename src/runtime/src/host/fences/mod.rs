@@ -73,10 +73,10 @@ const CONCURRENT_MANAGED_ACCESS: i32 = 89;
 /// In older drivers a fault of the device on managed memory checks its mapping's protection.
 const FIRST_DRIVER_WITH_MANAGED: i32 = 12_030;
 
-/// What a call in progress keeps for its return.
+/// The state that a call in progress keeps for its return.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Pending {
-    /// Of a submission that may be fenced, else 0.
+    /// The ticket of a submission that may be fenced, else 0.
     ticket: u64,
     slot: u8,
     /// Host functions that were before it in its slot.
@@ -418,7 +418,7 @@ fn out(at: u64) -> u64 {
     if at == 0 { 0 } else { unsafe { (at as *const u64).read_unaligned() } }
 }
 
-/// What a wrapped host function keeps: where it was put.
+/// The place that a wrapped host function keeps of its submission.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FunctionPlace {
     slot: u8,

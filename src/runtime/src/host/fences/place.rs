@@ -69,7 +69,7 @@ impl GivenMemory {
         for found in &self.list[..self.count] {
             // SAFETY: the first `count` are written.
             let (word, allocation) = unsafe { found.assume_init_ref() };
-            // Of managed memory the device may take any of it.
+            // The device may take any part of managed memory.
             let start =
                 if allocation.kind == MemoryKind::Managed { allocation.start } else { *word };
             let range = (start, allocation.end);
@@ -154,7 +154,7 @@ impl Few {
     }
 }
 
-/// What became of an operation's memory.
+/// The outcome of fencing an operation's memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placed {
     Whole,

@@ -135,7 +135,7 @@ fn install() -> bool {
     true
 }
 
-/// What the kernel returns to from a handler. Debuggers know it by these very bytes.
+/// The code that the kernel returns to from a handler. Debuggers know it by these very bytes.
 #[unsafe(naked)]
 unsafe extern "C" fn restore() {
     core::arch::naked_asm!("mov rax, 15", "syscall")

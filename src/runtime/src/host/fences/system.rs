@@ -1,5 +1,5 @@
-//! What the system is asked and told: how memory is mapped, and buffers of system calls, which fail
-//! inside a fence instead of faulting.
+//! Questions and orders to the system: how memory is mapped, and buffers of system calls, which
+//! fail inside a fence instead of faulting.
 
 use core::ffi::CStr;
 use core::sync::atomic::AtomicU32;
@@ -91,7 +91,7 @@ extern "C" fn streamsan_fence_open(start: u64, len: u64, writes: bool, keep: boo
     }
     let mut answer = 0;
     guarded(|thread| {
-        // What the driver does itself with such memory is its own affair.
+        // The driver's own use of such memory is its own affair.
         if thread.depth.get() > 0 {
             return;
         }

@@ -36,7 +36,7 @@ pub(super) struct FenceTable {
     entries: [FenceEntry; ENTRIES],
 }
 
-/// What a fault inside the watched memory was.
+/// The kind of a fault inside the watched memory.
 pub(super) enum Fault {
     /// The calling thread has it: to be recorded and then to be let go of with [`FenceTable::open`].
     Claimed(Claim),

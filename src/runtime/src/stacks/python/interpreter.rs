@@ -2,7 +2,7 @@
 //!
 //! The interpreter is looked for among the loaded objects (the program itself, or a libpython), at
 //! the first walk and then, where there is none, now and again if objects were loaded meanwhile.
-//! What is found stays: one interpreter a process. A library that was unloaded is not called.
+//! The interpreter once found stays: one a process. A library that was unloaded is not called.
 //!
 //! Not seen: an interpreter in a link namespace of its own (`dlmopen`), one linked into a program
 //! that does not export it, and a second one.
@@ -185,7 +185,7 @@ impl Interpreter {
     /// all threads but the one that ends it: it says so before, and holds the lock.
     #[inline]
     pub(super) fn is_kept(&self, state: ThreadState) -> bool {
-        // What was read of it, before what is asked.
+        // The fields are read before the question is asked.
         fence(Ordering::Acquire);
         state.holds_lock || !self.is_finalizing()
     }

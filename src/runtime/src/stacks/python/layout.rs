@@ -34,7 +34,7 @@ pub(super) struct PythonLayout {
     /// `PyFrameObject` or `_PyInterpreterFrame`.
     pub(super) previous: usize,
     pub(super) code: usize,
-    /// Of 3.9 and 3.10 an index (`f_lasti`), later a pointer (`prev_instr`, `instr_ptr`).
+    /// In 3.9 and 3.10 an index (`f_lasti`), later a pointer (`prev_instr`, `instr_ptr`).
     pub(super) instruction: usize,
     /// Bytes that 1 stands for in an index.
     pub(super) index_unit: i32,
@@ -224,7 +224,7 @@ const V3_14: PythonLayout = PythonLayout {
     ..V3_13
 };
 
-/// Of every version that is understood.
+/// The layouts of all versions that are understood.
 pub(super) static LAYOUTS: [PythonLayout; 6] = [V3_9, V3_10, V3_11, V3_12, V3_13, V3_14];
 
 impl PythonLayout {

@@ -38,7 +38,7 @@ pub(crate) struct PythonFrame {
     pub(crate) instruction: u32,
     /// Outermost frame of one call of the evaluation function.
     pub(crate) entry: bool,
-    /// Of an entry frame: an address within the C frame of that call; 0 where it is not known
+    /// For an entry frame: an address within the C frame of that call; 0 where it is not known
     /// (3.9).
     pub(crate) stack: usize,
 }
@@ -54,8 +54,8 @@ impl PythonFrame {
         self.code == 0
     }
 
-    /// What tells this frame from others, for the key of a stack. Where on the C stack it was does
-    /// not count.
+    /// The words that tell this frame from others, for the key of a stack. Where on the C stack it
+    /// was does not count.
     pub(crate) fn key(&self) -> [u64; 2] {
         let instruction = u64::from(self.instruction) << 1 | u64::from(self.entry);
         [self.code as u64 ^ self.identity.rotate_left(32), instruction ^ self.identity]

@@ -19,7 +19,7 @@ use super::PythonFrame;
 use super::interpreter::{Interpreter, ThreadState};
 use super::layout::{self, Frames, PythonLayout};
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PythonWalk {
     /// Frames written.

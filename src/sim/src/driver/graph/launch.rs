@@ -119,7 +119,7 @@ impl Driver {
             NodeKind::Host(host) => Work::Host(host.call),
             NodeKind::Words(words) => Work::Words(Words::new(Arc::clone(&words.ops))),
             NodeKind::EventWait(event) => {
-                // What the event holds when the launch is called: the weaker reading.
+                // The event's content when the launch is called: the weaker reading.
                 let recorded = self.events.get(*event).and_then(|event| event.recorded.as_ref());
                 after.extend(recorded.map(|recorded| recorded.ops.clone()).unwrap_or_default());
                 Work::Marker

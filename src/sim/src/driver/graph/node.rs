@@ -1,4 +1,4 @@
-//! What the nodes of a graph do.
+//! The work of a graph's nodes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct Node {
     pub(crate) kind: NodeKind,
 }
 
-/// What a node does.
+/// The work of a node.
 #[derive(Clone, Debug)]
 pub(crate) enum NodeKind {
     Kernel(Box<KernelNode>),

@@ -182,7 +182,7 @@ impl Call {
         driver.add_node(graph, after, kind)
     }
 
-    /// What a node is.
+    /// The kind and the parameters of a node.
     pub(crate) fn node(&self, node: u64) -> Outcome<NodeKind> {
         Ok(self.lock().node(node)?.kind.clone())
     }

@@ -50,7 +50,8 @@ fn compare(ours: &ExecGraph, theirs: &ExecGraph) -> Option<UpdateFailure> {
     None
 }
 
-/// What an update may not change: the context of a kernel, and the memory of memory nodes.
+/// The parts that an update may not change: the context of a kernel, and the memory of memory
+/// nodes.
 fn unfit(old: &ExecNode, new: &ExecNode) -> Option<u32> {
     match (&old.kind, &new.kind) {
         (NodeKind::Kernel(old), NodeKind::Kernel(new)) if old.context != new.context => {

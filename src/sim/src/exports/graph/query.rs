@@ -1,4 +1,4 @@
-//! What is in a graph.
+//! Queries of a graph's content.
 
 use super::super::args::{Out, OutList};
 use super::super::enter::api;

@@ -145,7 +145,7 @@ fn into_graph() {
     println!("{} {}", nodes(graph).len(), read(host));
 }
 
-/// What happens in a capture, the status of it, and the status of the end of the capture.
+/// A step within a capture, its status, and the status of the end of the capture.
 type Rule = (&'static str, fn(&Stage) -> u32, u32, u32);
 
 /// Everything that a rule may use. The origin is non-blocking.

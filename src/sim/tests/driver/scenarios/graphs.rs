@@ -425,7 +425,7 @@ fn memory() {
     let (allocates, frees) = (instantiate(first), instantiate(second));
     run(allocates, stream);
     let value = read(result);
-    // What is allocated is not allocated again; what is free is not freed again.
+    // Live memory is not allocated again; free memory is not freed again.
     let again = cu("cuGraphLaunch", &[allocates, stream]);
     let free_once = cu("cuGraphLaunch", &[frees, stream]);
     let relaunched = cu("cuGraphLaunch", &[allocates, stream]);

@@ -280,7 +280,7 @@ fn programmatic_events() {
     fetch(early, word, second);
     fetch(late, source, second);
     ok("cuStreamSynchronize", &[second]);
-    // What was before the kernel is done, the kernel is not.
+    // The work before the kernel is done, the kernel is not.
     println!("{} {}", read(early), read(late));
 }
 

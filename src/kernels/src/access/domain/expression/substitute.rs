@@ -63,7 +63,7 @@ impl Interner {
                 product = match (product, factor) {
                     (None, None) => None,
                     (None, Some(factor)) => {
-                        // What stands in front of the first that changes has not changed.
+                        // The symbols in front of the first that changes have not changed.
                         let symbols = term.symbols[..at].into();
                         let front = Term { symbols, coefficient: term.coefficient };
                         let front = self.normal_of(smallvec![front], Vec::new())?;

@@ -123,7 +123,7 @@ impl Formulas {
                 continue;
             }
             let mut found = None;
-            // What is made of one product is not looked up faster.
+            // A sum made of one product is not looked up faster.
             let mut best = count - 1;
             for &of in before.iter().rev().take(LOOKED_AT) {
                 self.difference(of, id, &mut change);
@@ -207,7 +207,7 @@ pub(super) fn formulas(kernel: &KernelAccess, roles: &[Role], symbols: &[Option<
             out.products.push(Product { coefficient: term.coefficient, from, to });
         }
         let to = out.products.len() as u32;
-        // What two factors with variables make is another variable each time.
+        // The product of two factors with variables is another variable each time.
         let same_again = terms.iter().all(|term| term.symbols.iter().filter(varies).count() < 2);
         out.same_again.push(same_again);
         let mut class = None;

@@ -41,7 +41,7 @@ pub(super) fn bits(kernel: &KernelAccess, uses: &[Uses]) -> Vec<Option<u32>> {
         _ => None,
     };
     let mut bits: Vec<Option<u32>> = kernel.symbols.iter().map(half).collect();
-    // What is used as a number too is one like any other.
+    // A word that is used as a number too is one like any other.
     for (polynomial, uses) in kernel.expressions.iter().zip(uses) {
         if uses.address || uses.zero || uses.no_wrap || uses.other {
             for symbol in polynomial.terms.iter().flat_map(|term| &term.symbols) {

@@ -50,7 +50,7 @@ struct Named<'m> {
 
 impl<'m> Named<'m> {
     fn new(module: &'m Module, entry: &'m Function) -> Self {
-        // Of several of one name the first counts.
+        // The first of several of one name counts.
         let params = entry.params.iter().rev().map(|p| (p.name.as_str(), p.offset)).collect();
         Self { module, params, functions: OnceCell::new(), variables: OnceCell::new() }
     }

@@ -265,7 +265,8 @@ impl Interpreter<'_> {
         }
         if self.interner.as_constant(c) == Some(0) {
             if let Some(of) = self.interner.as_upper(a) {
-                // What rounds a negative number towards zero; nothing where it is not negative.
+                // The addend that rounds a negative number towards zero; nothing where it is not
+                // negative.
                 let of = self.interner.with_no_wrap(of, 0, UNSIGNED.1)?;
                 return self.interner.with_no_wraps_of(b, of);
             }

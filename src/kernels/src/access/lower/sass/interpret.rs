@@ -242,7 +242,7 @@ impl Interpreter<'_> {
             let value = this.source(here, at, state);
             this.interner.as_constant(value).is_some_and(|value| value.abs() == 1)
         };
-        // What is multiplied is no pointer any more.
+        // A product is no pointer any more.
         let scaled = match here.lifted.operation {
             Operation::Multiply { .. } => [!one(self, 1), !one(self, 0)],
             Operation::Scale { shift, .. } => [shift > 0, false],

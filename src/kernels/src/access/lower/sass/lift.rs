@@ -535,7 +535,7 @@ impl<'a> Builder<'a> {
                     self.unknown(at, &reason);
                 }
             }
-            // What the conventions of calls leave to the callee, and more.
+            // The registers that the conventions of calls leave to the callee, and more.
             let assigned = (0..255).filter(|&r| r != 1).chain(512..520).collect();
             self.clobber_blind(at, &assigned, guard);
             return;

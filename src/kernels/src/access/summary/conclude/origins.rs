@@ -101,7 +101,7 @@ impl Summary<'_> {
                 origins.globals.insert(global);
             }
             Symbol::Function(Operator::Upper, whole, _) => {
-                // What is below is of 64 bits again.
+                // The parts below are of 64 bits again.
                 work.extend(parts(whole, false));
             }
             Symbol::Function(_, a, b) => {
@@ -118,7 +118,7 @@ impl Summary<'_> {
                         Kind::Driver => origins.driver = true,
                         Kind::Opaque if definition.sources.is_empty() => origins.lost = true,
                         Kind::Halves => {
-                            // What was loaded as the upper half of a pointer is one.
+                            // A value loaded as the upper half of a pointer is one.
                             for (at, &source) in definition.sources.iter().enumerate() {
                                 work.extend(parts(source, at == 1));
                             }
