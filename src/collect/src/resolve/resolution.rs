@@ -21,7 +21,7 @@ use super::tables::{Ids, ProcessTables};
 use crate::call::Call;
 use crate::kernel_code::Codes;
 use crate::launch::Targets;
-use streamsan_model::{Access, Entity, Status, StreamId, TraceItem};
+use streamsan_model::{Access, Entity, Status, StreamId, ThreadId, TraceItem};
 
 /// The facts about a launch that matter where its kernel is measured.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,6 +36,8 @@ pub(super) struct LaunchNote {
 /// One call, the tables that its handler may use, and what comes of it.
 pub(super) struct Resolution<'a> {
     pub(super) call: &'a Call,
+    /// The thread of the call; `None` while nothing has declared it.
+    pub(super) thread: Option<ThreadId>,
     /// Whether the symbol is a per-thread twin (`_ptsz`, `_ptds`), for which handle 0 is the
     /// thread's default stream.
     pub(super) per_thread: bool,

@@ -68,7 +68,9 @@ pub(crate) struct Resolver {
     /// Names by [`HostCall`].
     host_calls: Vec<Arc<str>>,
     processes: Vec<Option<ProcessTables>>,
-    threads: Vec<bool>,
+    /// The ids of threads, by key: threads of the trace are numbered as they are declared, and not
+    /// every thread that has a ring is (the measuring library's own, for one).
+    threads: Vec<Option<ThreadId>>,
     kernels: Kernels,
     ids: Ids,
     shared: SharedHandles,
@@ -163,7 +165,7 @@ impl Resolver {
 
     fn origin(&mut self, origin: Origin, items: &mut Vec<TraceItem>) -> (ProcessId, ThreadId) {
         let Origin { process: ProcessKey(process), thread: ThreadKey(thread), tid } = origin;
-        let (process, thread) = (ProcessId(process), ThreadId(thread));
+        let (process, key) = (ProcessId(process), thread as usize);
         if self.processes.get(process.index()).is_none_or(Option::is_none) {
             // Its hello was lost; its calls are not.
             let unknown = Process {
@@ -175,12 +177,15 @@ impl Resolver {
             };
             self.process(unknown, items);
         }
-        if self.threads.len() <= thread.index() {
-            self.threads.resize(thread.index() + 1, false);
+        if self.threads.len() <= key {
+            self.threads.resize(key + 1, None);
         }
-        if !std::mem::replace(&mut self.threads[thread.index()], true) {
-            items.push(TraceItem::Entity(Entity::Thread(Thread { id: thread, process, tid })));
-        }
+        let ids = &mut self.ids;
+        let thread = *self.threads[key].get_or_insert_with(|| {
+            let id = ids.thread();
+            items.push(TraceItem::Entity(Entity::Thread(Thread { id, process, tid })));
+            id
+        });
         (process, thread)
     }
 
@@ -201,6 +206,7 @@ impl Resolver {
     ) -> Option<Resolution<'a>> {
         Some(Resolution {
             call,
+            thread: self.threads.get(call.thread.0 as usize).copied().flatten(),
             per_thread: false,
             tables: self.processes.get_mut(process)?.as_mut()?,
             ids: &mut self.ids,

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use streamsan_model::{
     AllocationId, BackingId, ContextId, DeviceId, EventId, ExecutableId, FileBatchId, Graph,
-    GraphId, KernelId, ModuleId, ProcessId, SemaphoreId, StreamId,
+    GraphId, KernelId, ModuleId, ProcessId, SemaphoreId, StreamId, ThreadId,
 };
 use streamsan_wire::ThreadKey;
 
@@ -40,6 +40,7 @@ pub(super) struct Ids {
     semaphores: u32,
     file_batches: u32,
     modules: u32,
+    threads: u32,
 }
 
 macro_rules! next {
@@ -64,6 +65,7 @@ next! {
     semaphore: SemaphoreId from semaphores;
     file_batch: FileBatchId from file_batches;
     module: ModuleId from modules;
+    thread: ThreadId from threads;
 }
 
 /// A primary context and how often it is retained.

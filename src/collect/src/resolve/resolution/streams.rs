@@ -65,8 +65,7 @@ impl Resolution<'_> {
         if let Some(&id) = self.tables.thread_streams.get(&(thread, context)) {
             return id;
         }
-        let owner = Some(ThreadId(thread.0));
-        let id = self.declare_stream(context, StreamKind::PerThread, owner, 0, 0, 0);
+        let id = self.declare_stream(context, StreamKind::PerThread, self.thread, 0, 0, 0);
         self.tables.thread_streams.insert((thread, context), id);
         id
     }

@@ -49,6 +49,25 @@ fn default_streams_follow_the_symbol_the_handle_and_the_context() {
     );
 }
 
+/// Not every thread that has a ring makes calls; a trace has no number for the others.
+#[test]
+fn threads_are_numbered_as_their_first_calls_come() {
+    let mut bench = Bench::new();
+    for (key, id) in [(3, 0), (0, 1), (3, 0), (5, 2)] {
+        bench.thread = key;
+        let operation = bench.call(Api::cuStreamSynchronize_ptsz, &[0], &[]);
+        assert_eq!(operation.thread, ThreadId(id));
+    }
+    let of_entities = |entity: &Entity| match entity {
+        Entity::Thread(thread) => Some((thread.id, thread.tid)),
+        _ => None,
+    };
+    let threads: Vec<_> = bench.entities.iter().filter_map(of_entities).collect();
+    assert_eq!(threads, [(ThreadId(0), 103), (ThreadId(1), 100), (ThreadId(2), 105)]);
+    let owners: Vec<_> = streams(&bench).iter().map(|s| s.thread).collect();
+    assert_eq!(owners, [Some(ThreadId(0)), Some(ThreadId(1)), Some(ThreadId(2))]);
+}
+
 #[test]
 fn reused_stream_handle_is_a_new_stream() {
     let mut bench = Bench::new();
