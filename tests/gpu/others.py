@@ -43,7 +43,7 @@ class Row:
     """A line of others.tsv: where the program comes from and what is wanted of it."""
 
     name: str
-    source: str  # samples:FOLDER, hecbench:FOLDER, python:FILE
+    source: str  # samples:FOLDER, hecbench:FOLDER, triton:FILE, python:FILE, cuda:FILE
     build: str  # further arguments of nvcc, or -
     arguments: str  # of the program, or -
     gpus: int
@@ -67,15 +67,20 @@ def built(row, folders, work):
             command = [sys.executable, "-m", "torch.distributed.run", "--standalone",
                        "--nproc-per-node", str(row.gpus), *command[1:]]
         return command, work
-    if folders[kind] is None:
+    if folders.get(kind) is None and kind != "cuda":
         return None
-    source = folders[kind] / where
+    if kind == "triton":
+        return [sys.executable, str(folders[kind] / where), *arguments], work
     extra = [] if row.build == "-" else shlex.split(row.build)
     nvcc = ["nvcc", "-std=c++17", "-O2", "-lineinfo", "-Wno-deprecated-gpu-targets"]
     nvcc += ["-arch=native"]
     nvcc += [f"-I{folders['samples'] / 'Common'}"] if folders["samples"] else []
     folder = work / row.name
-    shutil.copytree(source, folder)
+    if kind == "cuda":
+        folder.mkdir()
+        shutil.copy(HERE / where, folder)
+    else:
+        shutil.copytree(folders[kind] / where, folder)
     # Modules that a sample loads at run time lie beside it, as its own build file would leave them.
     for module in [word for word in extra if word.startswith("ptx:")]:
         extra.remove(module)
@@ -211,4 +216,5 @@ def main():
     return 1 if any(cells[0] == "FAIL" for cells in results) else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -50,6 +50,12 @@ impl Open {
         self.kernels.contains(name)
     }
 
+    /// Whether a finding rests on the kernel, by its mangled name, and not only a reason of
+    /// incompleteness.
+    pub fn decides_finding(&self, name: &str) -> bool {
+        self.findings.values().any(|kernels| kernels.contains(name))
+    }
+
     /// `41 findings are open, 2 reasons keep the run incomplete; 12 kernels decide`.
     pub fn in_words(&self) -> String {
         let mut parts = Vec::new();

@@ -3,6 +3,11 @@
 //! Measuring changes timing, and a program may do something else then. The launches of the kernels
 //! in question are compared by call site, over all processes and threads. Their order among threads is
 //! no property of a program, so only their numbers count.
+//!
+//! Where a kernel decides a finding, the numbers must be the same: a launch that did not come may be
+//! the one that races. Where a kernel only keeps the run incomplete, the same places suffice: an
+//! autotuner launches a kernel as often as time allows, and the second run knows the bytes of all
+//! of its own launches.
 
 use crate::error::Error;
 use std::collections::BTreeMap;
@@ -43,25 +48,52 @@ pub(super) fn launches(trace: &Path, open: &Open) -> Result<Launches, Error> {
     Ok(launches)
 }
 
-/// The first difference, in words.
-pub(super) fn difference(first: &Launches, second: &Launches) -> Option<String> {
-    let keys = first.keys().chain(second.keys());
-    let count = |launches: &Launches, key| launches.get(key).copied().unwrap_or(0);
-    let key = keys.into_iter().find(|key| count(first, key) != count(second, key))?;
+/// How two runs differ in their launches.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Difference {
+    /// The second run made other launches.
+    Other(String),
+    /// The second run launched the same kernels at the same places, and some of them more often or
+    /// less often.
+    OtherNumbers(String),
+}
+
+/// The first difference that matters most, in words. `is_exact` tells for which kernels the numbers
+/// of launches must be the same.
+pub(super) fn difference(
+    first: &Launches,
+    second: &Launches,
+    is_exact: impl Fn(&str) -> bool,
+) -> Option<Difference> {
+    let count =
+        |launches: &Launches, key: &(String, String)| launches.get(key).copied().unwrap_or(0);
+    let keys = || first.keys().chain(second.keys());
+    let is_other = |key: &&(String, String)| {
+        let (before, after) = (count(first, key), count(second, key));
+        before != after && (before == 0 || after == 0 || is_exact(&key.0))
+    };
+    if let Some(key) = keys().find(is_other) {
+        return Some(Difference::Other(in_words(key, count(first, key), count(second, key))));
+    }
+    let key = keys().find(|key| count(first, key) != count(second, key))?;
+    Some(Difference::OtherNumbers(in_words(key, count(first, key), count(second, key))))
+}
+
+/// `fill in main: 3 launches, then 2`.
+fn in_words(key: &(String, String), before: u64, after: u64) -> String {
     let (name, site) = key;
     let place = match site.is_empty() {
         true => String::new(),
         // The innermost of its frames.
         false => format!(" in {}", printable(site.split('\u{1e}').next().unwrap_or_default())),
     };
-    let (before, after) = (count(first, key), count(second, key));
     let word = if before == 1 { "launch" } else { "launches" };
-    Some(format!("{}{place}: {before} {word}, then {after}", kernel(name)))
+    format!("{}{place}: {before} {word}, then {after}", kernel(name))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Launches, difference};
+    use super::{Difference, Launches, difference};
 
     fn launches(all: &[(&str, &str, u64)]) -> Launches {
         let key = |kernel: &str, site: &str| (kernel.to_owned(), site.to_owned());
@@ -69,9 +101,23 @@ mod tests {
     }
 
     #[test]
+    fn numbers_count_where_a_finding_rests_on_them() {
+        let first = launches(&[("fill", "main", 3), ("sum", "", 1)]);
+        let second = launches(&[("fill", "main", 2), ("sum", "", 1)]);
+        let told = "fill in main: 3 launches, then 2".to_owned();
+        let of = |exact: &str| difference(&first, &second, |kernel| kernel == exact);
+        assert_eq!(of("fill"), Some(Difference::Other(told.clone())));
+        assert_eq!(of("sum"), Some(Difference::OtherNumbers(told)));
+        // A kernel that one of the runs does not launch there is another program.
+        let without = launches(&[("sum", "", 1)]);
+        let told = Difference::Other("fill in main: 3 launches, then 0".to_owned());
+        assert_eq!(difference(&first, &without, |_| false), Some(told));
+    }
+
+    #[test]
     fn differences_are_found_on_either_side() {
         let first = launches(&[("_Z4fillPf", "main", 3), ("sum", "", 1)]);
-        assert_eq!(difference(&first, &first), None);
+        assert_eq!(difference(&first, &first, |_| true), None);
         for (second, told) in [
             (
                 launches(&[("_Z4fillPf", "main", 2), ("sum", "", 1)]),
@@ -83,7 +129,8 @@ mod tests {
                 "sum in other: 0 launches, then 4",
             ),
         ] {
-            assert_eq!(difference(&first, &second).as_deref(), Some(told));
+            let told = Difference::Other(told.to_owned());
+            assert_eq!(difference(&first, &second, |_| true), Some(told));
         }
     }
 }
