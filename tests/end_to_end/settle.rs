@@ -24,13 +24,20 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
         ("one-pointer-interleaved", "CLEAN", 0),
         ("one-pointer-overlapping", "RACY", 66),
     ] {
-        trials
-            .push(trial(format!("settle::views::{views}"), move || views_of(views, verdict, code)));
+        for how in ["", "graph", "child"] {
+            let name = ["settle::views", views, how].into_iter().filter(|part| !part.is_empty());
+            let name = name.collect::<Vec<_>>().join("::");
+            trials.push(trial(name, move || views_of(views, how, verdict, code)));
+        }
     }
     trials.push(trial("settle::launches_that_were_not_measured_stay_open", unmeasured));
     trials.push(trial("settle::nothing_open_runs_nothing", nothing_open));
     trials.push(trial("settle::a_racy_run_is_measured_when_asked", racy_first));
-    trials.push(trial("settle::a_race_that_is_not_measured_stays", race_stays));
+    // Every launch is left out; and every other one of a node that each of two graphs launches twice.
+    for (name, how, each) in [("launch", "", "1"), ("graph", "graph", "2")] {
+        let name = format!("settle::a_race_that_is_not_measured_stays::{name}");
+        trials.push(trial(name, move || race_stays(how, each)));
+    }
     for (how, said) in [
         ("fails", "the program failed in the second run (exit code 7)"),
         ("other", "the second run made other launches at the open places (scatter"),
@@ -104,12 +111,16 @@ fn table_of_pointers(variant: &str, verdict: &str, code: i32) {
 }
 
 /// Kernels write at places that they read from memory: a race on bounded bytes until they are
-/// measured, `likely` where both begin with one byte.
-fn views_of(views: &str, verdict: &str, code: i32) {
+/// measured, `likely` where both begin with one byte. `how` says where the kernels are launched: by
+/// themselves, or in graphs.
+fn views_of(views: &str, how: &str, verdict: &str, code: i32) {
     let scratch = Scratch::new();
     let program = program_of_c(&scratch);
-    let ended =
-        run(&scratch, &["run", "--sim", "--settle"], &[program.as_os_str(), views.as_ref()]);
+    let ended = run(
+        &scratch,
+        &["run", "--sim", "--settle"],
+        &[program.as_os_str(), views.as_ref(), how.as_ref()],
+    );
     let report = scratch.report();
     assert_eq!(report["verdict"], verdict, "{}", ended.stderr);
     ended.expect_code(code);
@@ -198,12 +209,12 @@ fn racy_first() {
 }
 
 /// A finding that was not measured whole is not dismissed.
-fn race_stays() {
+fn race_stays(how: &str, each: &str) {
     let scratch = Scratch::new();
     let program = program_of_c(&scratch);
-    let program = [program.as_os_str(), OsStr::new("one-pointer-interleaved")];
+    let program = [program.as_os_str(), "one-pointer-interleaved".as_ref(), how.as_ref()];
     let mut command = command(&scratch, &["run", "--sim", "--settle"], &program);
-    let ended = scratch.finish(command.env("STREAMSAN_SIM_UNMEASURED", "1"));
+    let ended = scratch.finish(command.env("STREAMSAN_SIM_UNMEASURED", each));
     let report = scratch.report();
     assert_eq!(report["verdict"], "RACY", "{}", ended.stderr);
     ended.expect_code(66);

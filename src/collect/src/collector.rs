@@ -111,6 +111,10 @@ impl Policy for RunPolicy<'_> {
     }
 }
 
+fn is_graph(item: &TraceItem) -> bool {
+    matches!(item, TraceItem::Entity(Entity::Graph(_)))
+}
+
 impl Collector {
     /// Creates the trace.
     ///
@@ -297,7 +301,13 @@ impl Collector {
             self.replaced = true;
         }
         for report in self.reports.measured_of_resolved(self.newest) {
-            let MeasuredReport { process, launch, runs, flags } = report;
+            let MeasuredReport { process, launch, node, runs, flags } = report;
+            if node != 0 {
+                let (of, bytes) = ((launch, node), (&runs[..], flags));
+                self.resolver.measured_node(process, of, bytes, &mut self.items);
+                self.hand_on();
+                continue;
+            }
             let found =
                 self.resolver.measured_accesses(process, launch, (&runs, flags), &mut self.items);
             self.hand_on();
@@ -356,8 +366,7 @@ impl Collector {
     fn look_again(&mut self, end: Option<Instant>) {
         while self.resolver.has_code_known() {
             let known = self.resolver.look_again(LOOKED_AT_AGAIN, &mut self.items);
-            let graph = |item: &TraceItem| matches!(item, TraceItem::Entity(Entity::Graph(_)));
-            self.replaced |= self.items.iter().any(graph) || !known.is_empty();
+            self.replaced |= self.items.iter().any(is_graph) || !known.is_empty();
             self.hand_on();
             for launch in known {
                 self.record(Step::Known(launch));
@@ -433,6 +442,9 @@ impl Collector {
         self.finish_reading(stopped);
         self.symbolize(stopped);
         self.tell_of_python();
+        let measured = self.resolver.end_measuring(&mut self.items);
+        self.replaced |= self.items.iter().any(is_graph);
+        self.hand_on();
         let waited: Duration = self.run.processes().iter().map(|process| process.waited).sum();
         if waited > Duration::ZERO {
             self.record(Step::Note(WAITED, waited.as_millis().to_string()));
@@ -440,7 +452,6 @@ impl Collector {
         let mut recorder = self.recorder.end(&|| self.run.note_progress());
         self.log.commit(self.newest, recorder.bytes_behind());
         recorder.commit();
-        let measured = self.resolver.end_measuring();
         let (mut coverage, mut reasons) =
             coverage::conclude(&self.run, &self.resolver, self.unreadable);
         coverage.measured = measured;

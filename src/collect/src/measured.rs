@@ -15,12 +15,19 @@
 //!   measuring does not see.
 //! - Every launch of a selected kernel is counted once, in one of the three ways.
 //!
+//! Nodes of graphs are in `graphs`.
+//!
 //! Deliberately absent: whose bytes they are (`resolve::measured`), and who measures.
 
+mod graphs;
+
+pub(crate) use graphs::LaunchedNode;
+
 use crate::resolve::Gap;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use graphs::MeasuredGraphs;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use streamsan_model::{Access, Action, Entity, GraphId, KernelId, NodeAction, TraceItem};
+use streamsan_model::{Access, Entity, Graph, GraphId, KernelId, TraceItem};
 use streamsan_names::{bare, whole};
 use streamsan_store::{MeasuredCount, MeasuredKind};
 use streamsan_wire::{NotMeasured, ProcessKey, Selection};
@@ -101,19 +108,12 @@ struct Counts {
     follows_pointers: u64,
 }
 
-/// The selected kernels in a graph, and the graphs inside it.
-#[derive(Debug, Default)]
-struct Inside {
-    kernels: Vec<Arc<str>>,
-    graphs: Vec<GraphId>,
-}
-
 /// The selection of a run, and what came of it so far.
 #[derive(Debug)]
 pub(crate) struct Measuring {
     selection: Selection,
     selected: HashMap<KernelId, Arc<str>>,
-    graphs: HashMap<GraphId, Inside>,
+    graphs: MeasuredGraphs,
     open: BTreeMap<u64, Open>,
     counts: BTreeMap<Arc<str>, Counts>,
     why_not: BTreeMap<String, u64>,
@@ -125,7 +125,7 @@ impl Measuring {
         Self {
             selection,
             selected: HashMap::new(),
-            graphs: HashMap::new(),
+            graphs: MeasuredGraphs::default(),
             open: BTreeMap::new(),
             counts: BTreeMap::new(),
             why_not: BTreeMap::new(),
@@ -146,50 +146,37 @@ impl Measuring {
                     }
                 }
                 TraceItem::Entity(Entity::Graph(graph)) => {
-                    let mut inside = Inside::default();
-                    for node in graph.nodes.iter().filter(|node| node.enabled) {
-                        match &node.action {
-                            NodeAction::Kernel { kernel, .. } => {
-                                inside.kernels.extend(self.selected.get(kernel).cloned());
-                            }
-                            NodeAction::Child { graph } => inside.graphs.push(*graph),
-                            NodeAction::Conditional { bodies, .. } => inside.graphs.extend(bodies),
-                            _ => {}
-                        }
-                    }
-                    if !inside.kernels.is_empty() || !inside.graphs.is_empty() {
-                        self.graphs.insert(graph.id, inside);
-                    }
+                    self.graphs.declared(graph, &self.selected);
                 }
                 _ => {}
             }
         }
     }
 
-    /// Takes note of graphs that are launched.
-    pub(crate) fn launches_of_graphs(&mut self, items: &[TraceItem]) {
-        for item in items {
-            if let TraceItem::Operation(operation) = item
-                && let Action::GraphLaunch { graph, .. } = operation.action
-                && operation.status.is_success()
-            {
-                self.graph_launched(graph);
-            }
-        }
+    /// A graph was launched, which runs these nodes.
+    pub(crate) fn graph_launched(&mut self, g: u64, nodes: &[LaunchedNode]) {
+        self.graphs.launched(g, nodes);
     }
 
-    /// The kernels of a graph's nodes keep what was concluded.
-    fn graph_launched(&mut self, graph: GraphId) {
-        let (mut left, mut seen) = (vec![graph], BTreeSet::new());
-        while let Some(graph) = left.pop() {
-            let Some(inside) = self.graphs.get(&graph).filter(|_| seen.insert(graph)) else {
-                continue;
-            };
-            left.extend(&inside.graphs);
-            for kernel in &inside.kernels {
-                self.counts.entry(kernel.clone()).or_default().not += 1;
-            }
-        }
+    /// Keeps the gaps of selected kernels in graphs until the end. Answers those that count.
+    pub(crate) fn gaps_of_nodes(&mut self, gaps: Vec<Gap>) -> Vec<Gap> {
+        let selected: HashSet<&str> = self.selected.values().map(|name| &**name).collect();
+        self.graphs.keep_gaps(gaps, |kernel| selected.contains(kernel))
+    }
+
+    /// The code of a node's kernel has become known.
+    pub(crate) fn code_of_node_known(&mut self, node: (GraphId, u32), unseen: bool) {
+        self.graphs.code_known(node, unseen);
+    }
+
+    /// Whether the bytes of a node are still to come, for the launch of its graph at `g`.
+    pub(crate) fn is_node_awaited(&self, g: u64, handle: u64) -> bool {
+        self.graphs.is_awaited(g, handle)
+    }
+
+    /// The bytes of a node in the launch of its graph at `g` have come.
+    pub(crate) fn node_measured(&mut self, g: u64, handle: u64, measured: MeasuredLaunch) {
+        self.graphs.measured(g, handle, measured);
     }
 
     /// A kernel was launched. Answers the gaps that count, whatever comes.
@@ -279,9 +266,10 @@ impl Measuring {
         }
     }
 
-    /// No more bytes come. Answers the gaps of the launches that are still open.
-    pub(crate) fn end(&mut self) -> Vec<Gap> {
-        let mut left = Vec::new();
+    /// No more bytes come. Answers the graphs whose nodes have other accesses from now on, and the
+    /// gaps of the launches that are still open.
+    pub(crate) fn end(&mut self) -> (Vec<Arc<Graph>>, Vec<Gap>) {
+        let (graphs, mut left) = self.graphs.end(&mut self.counts);
         for (g, open) in std::mem::take(&mut self.open) {
             match &open.measured {
                 // Its code was not read to the end.
@@ -296,7 +284,7 @@ impl Measuring {
                 }
             }
         }
-        left
+        (graphs, left)
     }
 
     /// The counts of the run, in a fixed order.
@@ -377,7 +365,7 @@ mod tests {
         assert_eq!(count(&measuring, MeasuredKind::FollowsPointers), 1);
         // A second list for the same launch.
         assert_eq!(measuring.measured(7, seen()), None);
-        assert_eq!(measuring.end(), []);
+        assert_eq!(measuring.end(), (vec![], vec![]));
     }
 
     #[test]
@@ -386,7 +374,7 @@ mod tests {
         let gap = Gap::pointers_in_memory("fill");
         measuring.launched(7, KERNEL, concluded(0), false, vec![gap.clone()]);
         measuring.not_measured(ProcessKey(0), 7, NotMeasured::NoRoom, b"");
-        assert_eq!(measuring.end(), [gap]);
+        assert_eq!(measuring.end(), (vec![], vec![gap]));
         assert_eq!(count(&measuring, MeasuredKind::Not), 1);
         assert_eq!(count(&measuring, MeasuredKind::WhyNot), 1);
     }
@@ -456,7 +444,7 @@ mod tests {
         let mut never = measuring();
         never.launched(7, KERNEL, by_words, true, Vec::new());
         assert!(never.measured(7, seen()).is_some());
-        assert_eq!(never.end(), []);
+        assert_eq!(never.end(), (vec![], vec![]));
         for measuring in [first, second, never] {
             assert_eq!(count(&measuring, MeasuredKind::Whole), 1);
         }

@@ -1,5 +1,7 @@
-// Programs whose verdict depends on the bytes that their kernels touch: programs NAME racy|clean. Two
-// streams without order use one allocation; the clean form keeps them to different bytes.
+// Programs whose verdict depends on the bytes that their kernels touch:
+// programs NAME racy|clean [graph|child]. Two streams without order use one allocation; the clean form
+// keeps them to different bytes. With "graph", each stream launches a captured graph of the kernel
+// twice, with "child" a graph with that one in a child node.
 
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
@@ -35,8 +37,10 @@ __global__ void cooperative(float *work, const int *from)
 
 int main(int count, char **names)
 {
-    if (count != 3)
+    if (count < 3 || count > 4)
         return 2;
+    bool in_child = count == 4 && strcmp(names[3], "child") == 0;
+    bool in_graph = count == 4;
     bool racy = strcmp(names[2], "racy") == 0;
     float *memory;
     int *numbers;
@@ -67,7 +71,7 @@ int main(int count, char **names)
         CHECK(cudaGetLastError());
     };
     for (int at = 0; at < 2; ++at) {
-        if (strcmp(names[1], "graph") != 0) {
+        if (!in_graph) {
             launch(at);
             continue;
         }
@@ -76,8 +80,16 @@ int main(int count, char **names)
         CHECK(cudaStreamBeginCapture(streams[at], cudaStreamCaptureModeGlobal));
         launch(at);
         CHECK(cudaStreamEndCapture(streams[at], &graph));
+        if (in_child) {
+            cudaGraph_t outer;
+            cudaGraphNode_t node;
+            CHECK(cudaGraphCreate(&outer, 0));
+            CHECK(cudaGraphAddChildGraphNode(&node, outer, nullptr, 0, graph));
+            graph = outer;
+        }
         CHECK(cudaGraphInstantiate(&executable, graph, 0));
-        CHECK(cudaGraphLaunch(executable, streams[at]));
+        for (int round = 0; round < 2; ++round)
+            CHECK(cudaGraphLaunch(executable, streams[at]));
     }
     CHECK(cudaDeviceSynchronize());
     return 0;

@@ -17,7 +17,6 @@ log=$out/log.txt
 { nvidia-smi --query-gpu=name,driver_version --format=csv,noheader; date -u +%F; "$streamsan" doctor; } >"$log" 2>&1
 nvcc -std=c++17 -O1 -arch=native -o "$work/programs" "$here/programs.cu" >>"$log" 2>&1 \
     || { echo "FAIL	nvcc"; tail -20 "$log"; exit 1; }
-# Launches inside graphs count as not measured: the collector does not take nodes apart yet.
 for name in table strided cooperative; do
     for form in racy clean; do
         timeout 90 "$streamsan" run --measure='*' -o "$work/$name.db" -- "$work/programs" $name $form \

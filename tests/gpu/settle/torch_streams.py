@@ -1,8 +1,9 @@
 """PyTorch on two streams, whose verdict depends on the bytes that kernels touch:
-torch_streams.py views|product|training racy|clean [STEPS]
+torch_streams.py views|graphs|product|training racy|clean [STEPS]
 
     views     two strided views of one tensor, written in two streams; the clean form keeps them to
               different rows
+    graphs    the same in two CUDA graphs, each replayed in its stream
     product   a product (cuBLAS) reads a buffer in the default stream while a side stream copies the
               next batch into it; the clean form waits in both directions
     training  a training loop, whose batches a side stream fetches; the racy form never waits for them
@@ -27,6 +28,24 @@ def views():
         even.add_(1)
         with torch.cuda.stream(side):
             other.add_(1)
+
+
+def graphs():
+    table = torch.zeros(2048, 256, device="cuda")
+    parts = [table[0::2], table[0::4] if IS_RACY else table[1::2]]
+    captured = []
+    for part in parts:
+        part.add_(1)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            part.add_(1)
+        captured.append(graph)
+    torch.cuda.synchronize()
+    for _ in range(STEPS):
+        captured[0].replay()
+        with torch.cuda.stream(side):
+            captured[1].replay()
 
 
 def product():
@@ -73,5 +92,5 @@ def training():
         print(f"loop: {1000 * (time.monotonic() - begin) / (STEPS - 3):.3f} ms a step")
 
 
-{"views": views, "product": product, "training": training}[NAME]()
+{"views": views, "graphs": graphs, "product": product, "training": training}[NAME]()
 torch.cuda.synchronize()

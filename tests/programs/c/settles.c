@@ -4,6 +4,8 @@
  * `one-pointer-` before it, both kernels get the same pointer.
  * The second argument `early` clears the buffer on another stream at the same time: a race whose
  * bytes are known.
+ * The second argument `graph` launches each kernel twice as the node of a captured graph, and
+ * `child` as the node of a graph in a child node.
  * Where the kernels are measured, the second argument says what else is done: `fails` (the program
  * ends with code 7), `other` (one launch more), `waits` (until a signal ends the program).
  * Expected: a possible race, of one pointer a likely one; measured, clean or racy. */
@@ -14,6 +16,9 @@
 
 typedef struct module_object *module;
 typedef struct function_object *function;
+typedef struct graph_object *graph;
+typedef struct node_object *node;
+typedef struct executable_object *executable;
 
 status cuModuleLoadData(module *made, const void *image);
 status cuModuleGetFunction(function *found, module of, const char *name);
@@ -21,6 +26,13 @@ status cuMemcpyHtoD_v2(device_address to, const void *from, size_t bytes);
 status cuLaunchKernel(function started, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                       stream in, void **parameters, void **extra);
+
+status cuStreamBeginCapture_v2(stream in, int mode);
+status cuStreamEndCapture(stream in, graph *captured);
+status cuGraphCreate(graph *made, unsigned flags);
+status cuGraphAddChildGraphNode(node *made, graph to, const node *behind, size_t count, graph child);
+status cuGraphInstantiateWithFlags(executable *made, graph of, unsigned long long flags);
+status cuGraphLaunch(executable launched, stream in);
 
 enum { THREADS = 32, FIRST_WORD = 224, MIDDLE_WORD = 256 };
 
@@ -47,6 +59,21 @@ static const char code[] =
 static int is(int count, char **arguments, int position, const char *word)
 {
     return count > position && strcmp(arguments[position], word) == 0;
+}
+
+/* An executable of what was captured, or of a graph that has it in a child node. */
+static executable instantiated(graph captured, int in_child)
+{
+    graph outer;
+    node child;
+    executable made;
+    if (in_child) {
+        must(cuGraphCreate(&outer, 0));
+        must(cuGraphAddChildGraphNode(&child, outer, NULL, 0, captured));
+        captured = outer;
+    }
+    must(cuGraphInstantiateWithFlags(&made, captured, 0));
+    return made;
 }
 
 int main(int count, char **arguments)
@@ -88,7 +115,19 @@ int main(int count, char **arguments)
     }
     for (int n = 0; n < 2; n++) {
         void *parameters[] = {&targets[n], &places[n]};
+        int in_child = is(count, arguments, 2, "child");
+        int in_graph = in_child || is(count, arguments, 2, "graph");
+        graph captured;
+        executable made;
+        if (in_graph)
+            must(cuStreamBeginCapture_v2(streams[n], 0));
         must(cuLaunchKernel(scatter, 1, 1, 1, THREADS, 1, 1, 0, streams[n], parameters, NULL));
+        if (!in_graph)
+            continue;
+        must(cuStreamEndCapture(streams[n], &captured));
+        made = instantiated(captured, in_child);
+        for (int round = 0; round < 2; round++)
+            must(cuGraphLaunch(made, streams[n]));
     }
     must(cuCtxSynchronize());
     if (measured && is(count, arguments, 2, "other")) {

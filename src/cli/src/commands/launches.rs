@@ -10,9 +10,9 @@
 //! of its own launches.
 
 use crate::error::Error;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use streamsan_model::{Action, CallStack, Entities, StackId, TraceItem};
+use streamsan_model::{Action, CallStack, Entities, GraphId, NodeAction, StackId, TraceItem};
 use streamsan_names::{kernel, printable};
 use streamsan_report::Open;
 use streamsan_store::Reader;
@@ -26,6 +26,7 @@ pub(super) fn launches(trace: &Path, open: &Open) -> Result<Launches, Error> {
     let mut entities = Entities::default();
     // Frames have their lines at the end of a trace.
     let mut found: BTreeMap<(String, Option<StackId>), u64> = BTreeMap::new();
+    let mut graphs: BTreeMap<(GraphId, Option<StackId>), u64> = BTreeMap::new();
     for item in reader.items() {
         match item? {
             TraceItem::Entity(entity) => entities.declare(entity),
@@ -36,8 +37,16 @@ pub(super) fn launches(trace: &Path, open: &Open) -> Result<Launches, Error> {
                 {
                     *found.entry((kernel.name.clone(), operation.stack)).or_default() += 1;
                 }
+                if let Action::GraphLaunch { graph, .. } = operation.action {
+                    *graphs.entry((graph, operation.stack)).or_default() += 1;
+                }
             }
             _ => {}
+        }
+    }
+    for ((graph, stack), count) in graphs {
+        for name in kernels_in(&entities, graph, open) {
+            *found.entry((name, stack)).or_default() += count;
         }
     }
     let mut launches = Launches::new();
@@ -46,6 +55,30 @@ pub(super) fn launches(trace: &Path, open: &Open) -> Result<Launches, Error> {
         *launches.entry((kernel, site.unwrap_or_default())).or_default() += count;
     }
     Ok(launches)
+}
+
+/// The kernels of what is open in a graph and the graphs inside it, once for each node.
+fn kernels_in(entities: &Entities, graph: GraphId, open: &Open) -> Vec<String> {
+    let (mut left, mut seen, mut kernels) = (vec![graph], BTreeSet::new(), Vec::new());
+    while let Some(graph) = left.pop().and_then(|id| entities.graph(id)) {
+        if !seen.insert(graph.id) {
+            continue;
+        }
+        for node in graph.nodes.iter().filter(|node| node.enabled) {
+            match &node.action {
+                NodeAction::Kernel { kernel, .. } => kernels.extend(
+                    entities
+                        .kernel(*kernel)
+                        .filter(|kernel| open.has_kernel(&kernel.name))
+                        .map(|kernel| kernel.name.clone()),
+                ),
+                NodeAction::Child { graph } => left.push(*graph),
+                NodeAction::Conditional { bodies, .. } => left.extend(bodies),
+                _ => {}
+            }
+        }
+    }
+    kernels
 }
 
 /// How two runs differ in their launches.

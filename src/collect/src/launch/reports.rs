@@ -18,6 +18,8 @@ pub(crate) struct MeasuredReport {
     pub(crate) process: ProcessKey,
     /// Entry index of the launch.
     pub(crate) launch: u64,
+    /// The handle of the graph's node, or 0 for the launch of a kernel.
+    pub(crate) node: u64,
     pub(crate) runs: Vec<MeasuredRun>,
     /// The flags of the list, as the wire has them.
     pub(crate) flags: u32,
@@ -64,10 +66,7 @@ impl Reports {
         runs.extend(part);
         if complete {
             let runs = self.measured_begun.remove(&(launch, node)).unwrap_or_default();
-            // Nodes keep what was concluded.
-            if node == 0 {
-                self.measured.push(MeasuredReport { process, launch, runs, flags });
-            }
+            self.measured.push(MeasuredReport { process, launch, node, runs, flags });
         }
     }
 

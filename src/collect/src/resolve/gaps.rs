@@ -55,6 +55,11 @@ impl Gap {
         self.kind == GapKind::PointersInMemory
     }
 
+    /// The kernel, by its mangled name.
+    pub(crate) fn kernel(&self) -> &str {
+        &self.kernel
+    }
+
     #[cfg(test)]
     pub(crate) fn pointers_in_memory(kernel: &str) -> Self {
         Self { kind: GapKind::PointersInMemory, kernel: kernel.into() }

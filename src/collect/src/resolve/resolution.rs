@@ -21,6 +21,8 @@ use super::tables::{Ids, ProcessTables};
 use crate::call::Call;
 use crate::kernel_code::Codes;
 use crate::launch::Targets;
+use crate::measured::LaunchedNode;
+use std::sync::Arc;
 use streamsan_model::{Access, Entity, Status, StreamId, ThreadId, TraceItem};
 
 /// The facts about a launch that matter where its kernel is measured.
@@ -61,6 +63,8 @@ pub(super) struct Resolution<'a> {
     pub(super) accesses: Vec<Access>,
     /// How the launch at hand stands to measuring.
     pub(super) launch: LaunchNote,
+    /// The kernel nodes of the graph that the call launches, or makes ready to be launched.
+    pub(super) launched_nodes: Option<Arc<[LaunchedNode]>>,
     /// Where the accesses of the part at hand begin, for calls that do several things at once.
     pub(super) part: usize,
 }

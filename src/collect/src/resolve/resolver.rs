@@ -16,7 +16,7 @@ use crate::call::{Call, Origin};
 use crate::host_event::HostEvent;
 use crate::kernel_code::Codes;
 use crate::launch::{CodeKnown, Targets};
-use crate::measured::{ConcludedLaunch, Measuring};
+use crate::measured::{ConcludedLaunch, LaunchedNode, Measuring};
 use crate::merge::FirstLaunch;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -206,6 +206,7 @@ impl Resolver {
     ) -> Option<Resolution<'a>> {
         Some(Resolution {
             call,
+            launched_nodes: None,
             thread: self.threads.get(call.thread.0 as usize).copied().flatten(),
             per_thread: false,
             tables: self.processes.get_mut(process)?.as_mut()?,
@@ -240,7 +241,7 @@ impl Resolver {
         let (api, per_thread, handler) =
             (known.name.clone(), known.per_thread, known.treatment.handler);
         let (mut action, mut accesses) = (Action::Other, Vec::new());
-        let mut note = LaunchNote::default();
+        let (mut note, mut nodes) = (LaunchNote::default(), None);
         if self.measuring.is_some() {
             self.gaps.put_aside();
         }
@@ -257,6 +258,7 @@ impl Resolver {
                 accesses = resolution.accesses;
             }
             note = resolution.launch;
+            nodes = resolution.launched_nodes;
         }
         // The accesses of a collective operation are known from itself.
         let internal = call.of_library && moves_data(&action);
@@ -274,7 +276,7 @@ impl Resolver {
             // The code counts other accesses.
             control.early = early;
         }
-        self.note_launch(call, &action, internal, &accesses, note, &items[before..]);
+        self.note_launch(call, &action, internal, &accesses, (note, nodes), &items[before..]);
         items.push(TraceItem::Operation(Operation {
             g: OpSeq(call.g),
             exit: call.returned.map(|r| OpSeq(r.exit)),
@@ -301,7 +303,7 @@ impl Resolver {
         action: &Action,
         internal: bool,
         accesses: &[Access],
-        note: LaunchNote,
+        (note, nodes): (LaunchNote, Option<Arc<[LaunchedNode]>>),
         declared: &[TraceItem],
     ) {
         let Some(measuring) = &mut self.measuring else { return };
@@ -317,15 +319,17 @@ impl Resolver {
                 unseen: note.unseen,
             };
             gaps = measuring.launched(call.g, *kernel, concluded, note.awaits_code, gaps);
+        } else if let Some(nodes) = nodes {
+            gaps = measuring.gaps_of_nodes(gaps);
+            if call.succeeded() && matches!(action, Action::GraphLaunch { .. }) {
+                measuring.graph_launched(call.g, &nodes);
+            }
         }
         self.gaps.add(gaps);
     }
 
     /// Notes what is used of memory of unknown origin.
     fn note_uses(&mut self, items: &[TraceItem]) {
-        if let Some(measuring) = &mut self.measuring {
-            measuring.launches_of_graphs(items);
-        }
         for item in items {
             match item {
                 TraceItem::Operation(Operation { g, accesses, .. }) => {

@@ -102,6 +102,8 @@ impl KernelTemplate {
 #[derive(Debug)]
 pub(super) struct KernelRun {
     of: KernelTemplate,
+    /// The node of the graph that it is launched for, or 0.
+    node: u64,
     /// Present between two turns.
     execution: Option<Execution>,
     accesses: AccessLog,
@@ -251,7 +253,12 @@ impl Call {
 
 impl KernelRun {
     pub(super) fn new(of: KernelTemplate) -> KernelRun {
-        KernelRun { of, execution: None, accesses: AccessLog::default(), used: 0 }
+        KernelRun { of, node: 0, execution: None, accesses: AccessLog::default(), used: 0 }
+    }
+
+    /// The kernel of a graph's node.
+    pub(super) fn of_node(of: KernelTemplate, node: u64) -> KernelRun {
+        KernelRun { node, ..KernelRun::new(of) }
     }
 
     /// Runs one turn. At the end, and only then, the accesses go to the runtime.
@@ -317,7 +324,7 @@ impl KernelRun {
             }
         }
         let kernel = &self.of.program.kernel_info(self.of.kernel).name;
-        runtime::report_accesses(tag, kernel, &list);
+        runtime::report_accesses((tag, self.node), kernel, &list);
     }
 }
 

@@ -33,6 +33,7 @@ struct Access {
 type CurrentOp = unsafe extern "C" fn() -> u64;
 type OpAccesses = unsafe extern "C" fn(u64, *const Access, usize);
 type OpMeasured = unsafe extern "C" fn(u64, *const MeasuredRun, usize, u32);
+type NodeMeasured = unsafe extern "C" fn(u64, u64, *const MeasuredRun, usize, u32);
 type OpNotMeasured = unsafe extern "C" fn(u64, u32, *const c_char);
 
 fn find(name: &CStr) -> Option<*mut libc::c_void> {
@@ -119,9 +120,11 @@ fn not_measured(op: u64, reason: NotMeasured, detail: &str) {
     unsafe { function(op, reason as u32, detail.as_ptr()) };
 }
 
-/// Hands over what a finished kernel of the selection touched, also when there is nothing.
-fn report_measured(op: u64, list: &[(Range<u64>, Mode, bool)]) {
+/// Hands over what a finished kernel of the selection touched, also when there is nothing. `node` is
+/// that of a graph, or 0.
+fn report_measured((op, node): (u64, u64), list: &[(Range<u64>, Mode, bool)]) {
     static FUNCTION: OnceLock<Option<OpMeasured>> = OnceLock::new();
+    static OF_NODES: OnceLock<Option<NodeMeasured>> = OnceLock::new();
     if is_left_out() {
         return not_measured(op, NotMeasured::NoRoom, "");
     }
@@ -130,7 +133,12 @@ fn report_measured(op: u64, list: &[(Range<u64>, Mode, bool)]) {
         find(c"streamsan_op_measured")
             .map(|found| unsafe { std::mem::transmute::<*mut libc::c_void, OpMeasured>(found) })
     });
-    let Some(function) = function else { return };
+    let of_nodes = OF_NODES.get_or_init(|| {
+        // SAFETY: the function of this name has this type by agreement of the two libraries.
+        find(c"streamsan_node_accesses")
+            .map(|found| unsafe { std::mem::transmute::<*mut libc::c_void, NodeMeasured>(found) })
+    });
+    let (Some(function), Some(of_nodes)) = (function, of_nodes) else { return };
     let run = |(range, mode, early): &(Range<u64>, Mode, bool)| MeasuredRun {
         start: range.start,
         width: range.end - range.start,
@@ -141,22 +149,32 @@ fn report_measured(op: u64, list: &[(Range<u64>, Mode, bool)]) {
     };
     let list: Vec<MeasuredRun> = list.iter().map(run).collect();
     // SAFETY: pointer and count describe a live list, which the function only reads.
-    unsafe { function(op, list.as_ptr(), list.len(), MEASURED_KNOWS_EARLY) };
+    unsafe {
+        match node {
+            0 => function(op, list.as_ptr(), list.len(), MEASURED_KNOWS_EARLY),
+            _ => of_nodes(op, node, list.as_ptr(), list.len(), MEASURED_KNOWS_EARLY),
+        }
+    }
 }
 
-/// Hands over the exact bytes that a finished kernel touched, also when there are none.
-pub(crate) fn report_accesses(op: u64, kernel: &str, list: &[(Range<u64>, Mode, bool)]) {
+/// Hands over the exact bytes that a finished kernel touched, also when there are none. The kernel is
+/// that of a launch, or of the graph's node `node`: nodes are told where they are measured only.
+pub(crate) fn report_accesses(
+    (op, node): (u64, u64),
+    kernel: &str,
+    list: &[(Range<u64>, Mode, bool)],
+) {
     static FUNCTION: OnceLock<Option<OpAccesses>> = OnceLock::new();
     if op == 0 {
         return;
     }
     if let Some(selection) = selection() {
         if is_selected(selection, kernel) {
-            report_measured(op, list);
+            report_measured((op, node), list);
         }
         return;
     }
-    if withheld() {
+    if withheld() || node != 0 {
         return;
     }
     let function = FUNCTION.get_or_init(|| {

@@ -5,9 +5,10 @@ use super::super::resolution::Resolution;
 use super::contents::{Contents, Node};
 use super::nodes::{self, Snapshot};
 use crate::launch::ByWords;
+use crate::measured::LaunchedNode;
 use std::collections::HashMap;
 use std::sync::Arc;
-use streamsan_model::{Entity, ExecutableId, Graph, GraphId, NodeAction};
+use streamsan_model::{Entity, ExecutableId, Graph, GraphId, GraphNode, NodeAction};
 
 /// An executable graph.
 #[derive(Debug)]
@@ -18,8 +19,8 @@ struct Executable {
     fresh: bool,
     /// State of the process's memory, and of what is known of kernels, when it was resolved last.
     state: (u64, u64),
-    /// The last declaration.
-    declared: Option<(GraphId, Snapshot)>,
+    /// The last declaration, and the kernel nodes in it.
+    declared: Option<(GraphId, Snapshot, Arc<[LaunchedNode]>)>,
 }
 
 /// The executable graphs of a process, by handle.
@@ -74,16 +75,19 @@ pub(super) fn current(
     let known = executable.fresh && executable.state == state;
     if !known {
         let mut snapshot = nodes::resolve(resolution, &executable.contents);
-        let same = executable.declared.as_ref().is_some_and(|(_, last)| *last == snapshot);
+        let same = executable.declared.as_ref().is_some_and(|(_, last, _)| *last == snapshot);
         if !same {
-            let graph = declare(resolution, &mut snapshot);
-            executable.declared = Some((graph, snapshot));
+            let mut kernels = Vec::new();
+            let contents = Some(&executable.contents);
+            let graph = declare(resolution, &mut snapshot, contents, &mut kernels);
+            executable.declared = Some((graph, snapshot, kernels.into()));
         }
         // Resolving may have declared memory of the graph.
         executable.state = (resolution.tables.memory.changes(), resolution.codes.learnt());
         executable.fresh = true;
     }
-    let current = executable.declared.as_ref().map(|(graph, snapshot)| {
+    let current = executable.declared.as_ref().map(|(graph, snapshot, kernels)| {
+        resolution.launched_nodes = Some(kernels.clone());
         if launched {
             for gap in snapshot.gaps() {
                 resolution.gaps.not_understood(gap);
@@ -95,11 +99,25 @@ pub(super) fn current(
     current
 }
 
-/// Declares a snapshot, the graphs inside it first.
-fn declare(resolution: &mut Resolution<'_>, snapshot: &mut Snapshot) -> GraphId {
+/// Declares a snapshot, the graphs inside it first. `contents` are those that it was made of, or
+/// `None` in the body of a conditional node, which may run any number of times. The kernel nodes go to
+/// `kernels`.
+fn declare(
+    resolution: &mut Resolution<'_>,
+    snapshot: &mut Snapshot,
+    contents: Option<&Contents>,
+    kernels: &mut Vec<LaunchedNode>,
+) -> GraphId {
     let mut nodes = snapshot.nodes.clone();
     for (position, bodies) in &mut snapshot.bodies {
-        let ids: Vec<GraphId> = bodies.iter_mut().map(|body| declare(resolution, body)).collect();
+        let is_child = |node: &GraphNode| matches!(node.action, NodeAction::Child { .. });
+        let runs_once = nodes.get(*position).is_some_and(is_child);
+        let node = contents.filter(|_| runs_once).and_then(|inside| inside.nodes.get(*position));
+        let mut ids = Vec::with_capacity(bodies.len());
+        for (at, body) in bodies.iter_mut().enumerate() {
+            let inside = node.and_then(|node| node.bodies.get(at));
+            ids.push(declare(resolution, body, inside, kernels));
+        }
         match nodes.get_mut(*position).map(|node| &mut node.action) {
             Some(NodeAction::Child { graph }) => {
                 if let Some(&id) = ids.first() {
@@ -111,6 +129,14 @@ fn declare(resolution: &mut Resolution<'_>, snapshot: &mut Snapshot) -> GraphId 
         }
     }
     let id = resolution.ids.graph();
+    for (position, node) in nodes.iter().enumerate() {
+        if node.enabled && matches!(node.action, NodeAction::Kernel { .. }) {
+            let handle = contents.and_then(|inside| inside.nodes.get(position));
+            let handle = handle.map_or(0, |node| node.handle);
+            let unseen = snapshot.unseen.contains(&position);
+            kernels.push(LaunchedNode { handle, graph: id, position: position as u32, unseen });
+        }
+    }
     let process = resolution.tables.id;
     let edges = snapshot.edges.clone();
     let graph = Arc::new(Graph { id, process, name: None, nodes, edges });

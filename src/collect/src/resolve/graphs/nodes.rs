@@ -42,6 +42,8 @@ pub(super) struct Snapshot {
     /// The arguments of kernels whose code is not known yet, by position: their accesses
     /// do not tell them.
     unread: Vec<(usize, LaunchedWith)>,
+    /// The positions of kernels with accesses that measuring does not see.
+    pub(super) unseen: Vec<usize>,
     /// Launches that are looked at again when the code of their kernel is known, by position.
     by_words: Aside<Vec<(usize, ByWords)>>,
 }
@@ -90,7 +92,7 @@ fn snapshot(resolution: &mut Resolution<'_>, contents: &Contents) -> Snapshot {
     let programmatic: HashSet<u32> =
         contents.edges.iter().filter(|e| e.port != EdgePort::End).map(|edge| edge.to).collect();
     let (mut nodes, mut bodies) = (Vec::with_capacity(contents.nodes.len()), Vec::new());
-    let (mut unread, mut by_words) = (Vec::new(), Vec::new());
+    let (mut unread, mut by_words, mut unseen) = (Vec::new(), Vec::new(), Vec::new());
     for (position, node) in contents.nodes.iter().enumerate() {
         if node.updatable {
             gaps.push("cuGraphLaunch (kernel node that kernels may change)".to_owned());
@@ -100,7 +102,11 @@ fn snapshot(resolution: &mut Resolution<'_>, contents: &Contents) -> Snapshot {
             lives.next_node();
         }
         let mut launch = None;
+        resolution.launch.unseen = false;
         let (action, accesses) = resolve_node(resolution, node, overlaps, &mut gaps, &mut launch);
+        if resolution.launch.unseen {
+            unseen.push(position);
+        }
         if let Some(launch) = launch {
             unread.push((position, launch.launched_with()));
             by_words.push((position, launch));
@@ -122,7 +128,7 @@ fn snapshot(resolution: &mut Resolution<'_>, contents: &Contents) -> Snapshot {
     gaps.sort();
     gaps.dedup();
     let edges = contents.edges.clone();
-    Snapshot { nodes, edges, bodies, gaps, unread, by_words: Aside(by_words) }
+    Snapshot { nodes, edges, bodies, gaps, unread, unseen, by_words: Aside(by_words) }
 }
 
 /// The action of a node and its accesses. A kernel that is known by its words goes to `by_words`.

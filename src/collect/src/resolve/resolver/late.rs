@@ -5,7 +5,7 @@ use super::Resolver;
 use crate::call::Call;
 use crate::kernel_code::{Answer, CodeId, Knowledge, Question};
 use crate::launch::{CodeKnown, KnownLaunch};
-use crate::measured::ConcludedLaunch;
+use crate::measured::{ConcludedLaunch, Measuring};
 use crate::resolve::gaps::Toucher;
 use crate::resolve::tables::Ids;
 use crate::resolve::{exact, global_pointers, kernels, launches, measured};
@@ -87,6 +87,9 @@ impl Resolver {
         let next: Vec<CodeKnown> = self.code_known.drain(..count).collect();
         let known: Vec<KnownLaunch> =
             next.into_iter().filter_map(|launch| self.look_at(launch, items)).collect();
+        if let Some(measuring) = &mut self.measuring {
+            measuring.declared(&items[before..]);
+        }
         self.note_uses(&items[before..]);
         for KnownLaunch { g, accesses, .. } in &known {
             if let Some(accesses) = accesses {
@@ -104,6 +107,9 @@ impl Resolver {
             items.extend(
                 graphs.into_iter().map(|(_, (graph, _))| TraceItem::Entity(Entity::Graph(graph))),
             );
+        }
+        if let Some(measuring) = &mut self.measuring {
+            measuring.declared(items);
         }
         for launch in self.codes.give_up() {
             if self.codes.exact {
@@ -166,6 +172,13 @@ impl Resolver {
             let changes = accesses.is_some() || control.is_some();
             return changes.then_some(KnownLaunch { g: OpSeq(launch.g), accesses, control });
         };
+        let gaps = match &mut self.measuring {
+            Some(measuring) => {
+                measuring.code_of_node_known((graph, position as u32), unseen);
+                measuring.gaps_of_nodes(gaps)
+            }
+            None => gaps,
+        };
         self.gaps.add(gaps);
         let tables = self.processes.get_mut(launch.process)?.as_mut()?;
         let (known, left) = tables.graphs.get_mut(&graph)?;
@@ -205,6 +218,22 @@ impl Resolver {
         Some((merged.accesses, merged.early))
     }
 
+    /// Takes the bytes of a node, by handle, in the launch of its graph at `g`.
+    pub(crate) fn measured_node(
+        &mut self,
+        process: ProcessKey,
+        (g, node): (u64, u64),
+        (runs, flags): (&[MeasuredRun], u32),
+        items: &mut Vec<TraceItem>,
+    ) {
+        let awaited = |measuring: &&mut Measuring| measuring.is_node_awaited(g, node);
+        let Some(measuring) = self.measuring.as_mut().filter(awaited) else { return };
+        let Some(Some(tables)) = self.processes.get_mut(process.0 as usize) else { return };
+        let elsewhere = elsewhere(&mut self.ids, tables.id, &mut tables.foreign, items);
+        let measured = measured::launch(&tables.memory, g, runs, flags, elsewhere);
+        measuring.node_measured(g, node, measured);
+    }
+
     /// A launch is not measured, or with `g` 0 nothing of a process.
     pub(crate) fn not_measured(
         &mut self,
@@ -218,11 +247,16 @@ impl Resolver {
         }
     }
 
-    /// No more bytes come. Answers what was measured.
-    pub(crate) fn end_measuring(&mut self) -> Vec<MeasuredCount> {
+    /// No more bytes come. Answers what was measured; graphs that changed go to `items`.
+    pub(crate) fn end_measuring(&mut self, items: &mut Vec<TraceItem>) -> Vec<MeasuredCount> {
         let Some(measuring) = &mut self.measuring else { return Vec::new() };
-        self.gaps.add(measuring.end());
-        measuring.coverage()
+        let (graphs, gaps) = measuring.end();
+        let measured = measuring.coverage();
+        self.gaps.add(gaps);
+        let before = items.len();
+        items.extend(graphs.into_iter().map(|graph| TraceItem::Entity(Entity::Graph(graph))));
+        self.note_uses(&items[before..]);
+        measured
     }
 
     /// The accesses of the kernel launched by the call at `g`, and how many of them, the first

@@ -19,6 +19,7 @@ use super::super::work::{Job, Stamp, Work};
 use super::exec::{ExecGraph, ExecNode};
 use super::node::NodeKind;
 use crate::errors::{CuError, Outcome};
+use crate::exports::runtime;
 use crate::schedule::{Lane, OpId};
 
 /// Bytes of new graph memory that are overwritten at most: it holds no particular value.
@@ -61,6 +62,8 @@ impl ExecGraph {
 struct Submission {
     ordinal: u32,
     context: u64,
+    /// The number of the driver call, 0 if nobody counts.
+    tag: u64,
     adverse: bool,
     ops: Vec<OpId>,
     records: BTreeMap<u64, Recorded>,
@@ -70,7 +73,7 @@ impl Driver {
     fn push(&mut self, to: &Submission, node: &ExecNode, after: &[OpId], work: Work) -> OpId {
         let context = if node.kind.context() == 0 { to.context } else { node.kind.context() };
         let lane = Lane { stream: node.lane, ordinal: to.ordinal };
-        self.queue.push(lane, after, Job { context, tag: 0, work })
+        self.queue.push(lane, after, Job { context, tag: to.tag, work })
     }
 
     /// Submits the nodes of a graph behind `begin`.
@@ -110,7 +113,7 @@ impl Driver {
         let work = match &node.kind {
             _ if !node.enabled => Work::Marker,
             NodeKind::Kernel(kernel) => {
-                Work::Kernel(Box::new(KernelRun::new(kernel.template.clone())))
+                Work::Kernel(Box::new(KernelRun::of_node(kernel.template.clone(), node.source)))
             }
             NodeKind::Copy(copy) => {
                 copy.copy.clone().map_or(Work::Marker, |copy| Work::Copy(Box::new(copy)))
@@ -153,7 +156,8 @@ impl Driver {
             let (ordinal, context) = entry.map_or((0, 0), |entry| (entry.ordinal, entry.context));
             let adverse = self.policy.reorders_nodes();
             let (ops, records) = (Vec::new(), BTreeMap::new());
-            let mut to = Submission { ordinal, context, adverse, ops, records };
+            let tag = runtime::current_op();
+            let mut to = Submission { ordinal, context, tag, adverse, ops, records };
             let begin = self.submit(stream, Work::Marker, &last);
             self.submit_graph(&mut to, &graph, begin);
             end = Some(self.submit(stream, Work::Marker, &to.ops));
