@@ -3,8 +3,9 @@
 // The functions have the signatures that NVIDIA's documentation of the Compute Sanitizer API gives for
 // the instructions that they are put before ("Sanitizer Patching API", SanitizerCallbackMemoryAccess,
 // ...MemcpyAsync, ...BulkCopyGlobalToShared, ...BulkCopySharedToGlobal, ...BulkReductionSharedToGlobal,
-// ...TensorMemoryLoad; for one of them also the form that it had before); none of NVIDIA's headers is used. They return 0, which lets the kernel go on. A
-// launch that is not measured has no log. patches.ptx is made from this file by make.sh.
+// ...TensorMemoryLoad; for one of them also the form that it had before); none of NVIDIA's headers is used. They return 0,
+// which lets the kernel go on. A launch that is not measured has no log. patches.ptx is made from this
+// file by make.sh.
 
 #include "log.h"
 
@@ -111,22 +112,25 @@ extern "C" __device__ __noinline__ void streamsan_mark(Log *log, uint64_t addres
 
 namespace {
 
-// The same for the lanes that are here together, each with an access of the same size and mode: those
-// behind each other, or equal, are joined, and the first of them marks.
+// The same for the lanes that are here together, each with an access of the same mode and of at least
+// one byte: those behind each other, or equal, are joined, and the first of them marks.
 __device__ __forceinline__ void mark_together(Log *log, uint64_t address, uint32_t size, uint32_t mode)
 {
     uint32_t lanes = __activemask(), lane, below;
     asm("mov.u32 %0, %%laneid;" : "=r"(lane));
     asm("mov.u32 %0, %%lanemask_lt;" : "=r"(below));
-    uint32_t before = lanes & below;
-    uint64_t previous = __shfl_sync(lanes, address, before ? 31 - __clz(before) : lane);
-    bool first = before == 0 || (address != previous && address != previous + size);
+    uint32_t before = lanes & below, source = before ? 31 - __clz(before) : lane;
+    uint64_t end = address + size;
+    uint64_t previous = __shfl_sync(lanes, address, source);
+    uint64_t previous_end = __shfl_sync(lanes, end, source);
+    bool same = address == previous && end == previous_end;
+    bool first = before == 0 || (!same && address != previous_end);
     uint32_t firsts = __ballot_sync(lanes, first);
     uint32_t next = firsts & ~below & ~(1u << lane);
     uint32_t run = lanes & ~below & (next ? (next & (0u - next)) - 1 : ~0u);
-    uint64_t last = __shfl_sync(lanes, address, 31 - __clz(run));
+    uint64_t last = __shfl_sync(lanes, end, 31 - __clz(run));
     if (first)
-        streamsan_mark(log, address, last + size - address, mode);
+        streamsan_mark(log, address, last - address, mode);
 }
 
 // Whether this lane speaks for the lanes that are here together: for what a warp does once.
@@ -157,7 +161,7 @@ extern "C" __device__ __noinline__ int streamsan_on_copy_async(
 {
     Log *log = log_of(data);
     if (log != nullptr && source != nullptr && zeros < size)
-        streamsan_mark(log, (uint64_t)source, size - zeros, READ);
+        mark_together(log, (uint64_t)source, size - zeros, READ);
     return 0;
 }
 
@@ -169,7 +173,8 @@ extern "C" __device__ __noinline__ int streamsan_on_copy_async_before_2026_4(
     if (log == nullptr || source == nullptr)
         return 0;
     ((volatile Log *)log)->inexact = 1;
-    streamsan_mark(log, (uint64_t)source, size, READ);
+    if (size != 0)
+        mark_together(log, (uint64_t)source, size, READ);
     return 0;
 }
 

@@ -274,6 +274,14 @@ impl Context {
         sizes.find_map(|((size, _), blocks)| Some((blocks.pop()?, *size)))
     }
 
+    /// The largest free block, for a graph of which nobody knows how many nodes it has: its first
+    /// log, and their number. May be called inside a callback.
+    pub(crate) fn take_largest_block(&self) -> Option<(u32, u32)> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sizes = BLOCKS.iter().zip(&mut free.blocks).rev();
+        sizes.find_map(|((size, _), blocks)| Some((blocks.pop()?, *size)))
+    }
+
     /// Gives a log, or a block of them, back that holds nothing.
     pub(crate) fn give(&self, first: u32, count: u32) {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);

@@ -18,8 +18,8 @@ use crate::sanitizer::{GraphData, KERNEL_NODE, LaunchData, NodeData, Sanitizer};
 /// Whether nothing is measured any more.
 static OFF: AtomicBool = AtomicBool::new(false);
 
-/// Kernel nodes of an executable graph's last launch, by its handle. A handle may mean another graph
-/// later; then the number is only a guess that does not fit.
+/// The most kernel nodes that a launch of an executable graph had, by its handle. A handle may mean
+/// another graph later; then the number is only a guess that does not fit.
 static NODES: Mutex<Option<HashMap<usize, usize>>> = Mutex::new(None);
 
 const NO_CONTEXT: &str = "its context has no room for marks";
@@ -174,24 +174,21 @@ fn block(context: &Arc<Context>, op: u64, executable: usize, node: Node) -> Opti
         let of_graph = |launch: &&mut Measured| {
             launch.op == op && launch.count > 1 && Arc::ptr_eq(&launch.context, context)
         };
+        let mut known = NODES.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get_or_insert_default();
         if let Some(launch) = pending.iter_mut().find(of_graph) {
             launch.nodes.push(node);
-            NODES
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .get_or_insert_default()
-                .insert(executable, launch.nodes.len());
+            let most = known.entry(executable).or_default();
+            *most = launch.nodes.len().max(*most);
             return Some(launch.first);
         }
         // How many nodes will come is known from the graph's launch before.
-        let nodes = NODES
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert_default()
-            .get(&executable)
-            .copied();
-        let nodes = nodes.map_or(LARGEST_GRAPH, |nodes| nodes as u32).min(LARGEST_GRAPH);
-        let (first, count) = context.take_block(nodes)?;
+        let before = known.get(&executable).copied().unwrap_or(0);
+        let (first, count) = match before {
+            0 => context.take_largest_block(),
+            nodes => context.take_block((nodes as u32).min(LARGEST_GRAPH)),
+        }?;
+        known.insert(executable, 1.max(before));
         let context = Arc::clone(context);
         pending.push(Measured { context, first, count, op, nodes: vec![node] });
         Some(first)
