@@ -32,6 +32,7 @@ mod hooks;
 mod host;
 mod host_function;
 mod images;
+mod kept_graphs;
 mod layouts;
 mod loader;
 mod measuring;

@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use streamsan_wire::{Api, MeasureHooks};
 
-use crate::resolve;
+use crate::{kept_graphs, resolve};
 
 static HOOKS: AtomicPtr<MeasureHooks> = AtomicPtr::new(ptr::null_mut());
 
@@ -34,6 +34,9 @@ pub(crate) unsafe extern "C" fn streamsan_measure_attach(hooks: *const MeasureHo
     }
     let null = ptr::null_mut();
     let taken = HOOKS.compare_exchange(null, hooks.cast_mut(), Ordering::AcqRel, Ordering::Acquire);
+    if taken.is_ok() {
+        kept_graphs::start();
+    }
     i32::from(taken.is_err())
 }
 
@@ -98,6 +101,9 @@ pub(crate) fn before(api: Api, op: u64, words: &mut [u64]) {
 #[inline]
 pub(crate) fn after(api: Api, op: u64, words: &[u64], result: i32) {
     let Some(hooks) = hooks() else { return };
+    if result == 0 {
+        kept_graphs::after(api, words);
+    }
     if let Some(launch) = launch(api, words) {
         // SAFETY: a function of the library, which takes any numbers.
         unsafe { (hooks.launched)(op, launch.stream, result) };

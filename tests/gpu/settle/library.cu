@@ -461,6 +461,34 @@ static void graphs()
         check(came && (result.bytes == either[0] || result.bytes == either[1]), "node of a captured graph");
         printf("\t%s\n", text(result.bytes, a).c_str());
     }
+    // Where the graph that was instantiated is gone, its nodes have other handles: the reason why the
+    // runtime keeps graphs (src/runtime/src/kept_graphs.rs).
+    for (unsigned long long flags : {0ull, 1ull}) { // CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
+        CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+        launch(stream, (void *)copies, 1, 32, one + 5000, two + 5000, 21);
+        CHECK(cudaStreamEndCapture(stream, &captured));
+        count = 1;
+        CHECK(cudaGraphGetNodes(captured, made, &count));
+        CHECK(cuGraphInstantiate(&executable, captured, flags));
+        CHECK(cudaGraphDestroy(captured));
+        for (int round = 0; round < 2; ++round) {
+            uint64_t op = hooked(stream, [&] { return cuGraphLaunch(executable, stream); });
+            CHECK(cudaStreamSynchronize(stream));
+            bool came = false;
+            for (int wait = 0; wait < 100 && !came; ++wait) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                std::lock_guard<std::mutex> guard(mutex);
+                for (auto &[key, result] : results)
+                    came |= key.first == op && key.second != (uint64_t)made[0];
+            }
+            check(came, "node of a destroyed graph has another handle");
+            std::lock_guard<std::mutex> guard(mutex);
+            for (auto &[key, result] : results)
+                if (key.first == op)
+                    printf("\tflags %llu, launch %d, node %#lx for %p:%s\n", flags, round,
+                           (unsigned long)key.second, (void *)made[0], text(result.bytes, a).c_str());
+        }
+    }
 }
 
 static void full_grid()

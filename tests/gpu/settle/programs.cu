@@ -85,9 +85,11 @@ int main(int count, char **names)
             cudaGraphNode_t node;
             CHECK(cudaGraphCreate(&outer, 0));
             CHECK(cudaGraphAddChildGraphNode(&node, outer, nullptr, 0, graph));
+            CHECK(cudaGraphDestroy(graph));
             graph = outer;
         }
         CHECK(cudaGraphInstantiate(&executable, graph, 0));
+        CHECK(cudaGraphDestroy(graph));
         for (int round = 0; round < 2; ++round)
             CHECK(cudaGraphLaunch(executable, streams[at]));
     }

@@ -31,6 +31,7 @@ status cuStreamBeginCapture_v2(stream in, int mode);
 status cuStreamEndCapture(stream in, graph *captured);
 status cuGraphCreate(graph *made, unsigned flags);
 status cuGraphAddChildGraphNode(node *made, graph to, const node *behind, size_t count, graph child);
+status cuGraphDestroy(graph ended);
 status cuGraphInstantiateWithFlags(executable *made, graph of, unsigned long long flags);
 status cuGraphLaunch(executable launched, stream in);
 
@@ -61,7 +62,7 @@ static int is(int count, char **arguments, int position, const char *word)
     return count > position && strcmp(arguments[position], word) == 0;
 }
 
-/* An executable of what was captured, or of a graph that has it in a child node. */
+/* An executable of what was captured, or of a graph that has it in a child node. No graph is left. */
 static executable instantiated(graph captured, int in_child)
 {
     graph outer;
@@ -70,9 +71,11 @@ static executable instantiated(graph captured, int in_child)
     if (in_child) {
         must(cuGraphCreate(&outer, 0));
         must(cuGraphAddChildGraphNode(&child, outer, NULL, 0, captured));
+        must(cuGraphDestroy(captured));
         captured = outer;
     }
     must(cuGraphInstantiateWithFlags(&made, captured, 0));
+    must(cuGraphDestroy(captured));
     return made;
 }
 
