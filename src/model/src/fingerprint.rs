@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Hash of a finding's class, its two calls and its allocation's origin. The hash covers no
+/// Hash of a finding's class and kind, its two calls and its allocation's origin. The hash covers no
 /// address, handle, id, or name of a stream or buffer, so it is the same in every run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -16,7 +16,9 @@ use crate::names::{number, plural};
 use crate::report::decide_verdict;
 use crate::{Disposition, Group, MeasuredKernel, Report};
 use std::collections::{BTreeMap, BTreeSet};
-use streamsan_model::{Confidence, FindingAccess, Fingerprint, IncompleteReason, Mode, Severity};
+use streamsan_model::{
+    Confidence, Finding, FindingAccess, Fingerprint, IncompleteReason, Mode, Severity,
+};
 
 /// Kernels of NCCL begin with these: the calls tell what they touch, and they wait for other ranks.
 const OF_NCCL: [&str; 2] = ["ncclDevKernel", "ncclKernel"];
@@ -200,6 +202,11 @@ impl<'a> Report<'a> {
     pub fn settled(first: Self, second: Self, open: &Open) -> Option<Self> {
         let found: BTreeMap<_, &Group> =
             second.groups.iter().map(|group| (key(group), group)).collect();
+        let known: BTreeSet<_> = first.groups.iter().map(key).collect();
+        // Races under names that the first run does not have.
+        let renamed = second.groups.iter().filter(|group| !known.contains(&key(group)));
+        let renamed: BTreeMap<Fingerprint, &Group> =
+            renamed.map(|group| (second.pair_of(group), group)).collect();
         let mut settled = Settled {
             open: open.findings.len() as u64,
             by_order: open.by_order,
@@ -207,8 +214,11 @@ impl<'a> Report<'a> {
             ..Settled::default()
         };
         let mut given_way = BTreeSet::new();
-        for (key, kernels) in &open.findings {
-            let count = match found.get(key) {
+        for group in &first.groups {
+            let key = key(group);
+            let Some(kernels) = open.findings.get(&key) else { continue };
+            let same = found.get(&key).or_else(|| renamed.get(&first.pair_of(group)));
+            let count = match same {
                 Some(group) if deciding_kernels(group).is_empty() => &mut settled.confirmed,
                 None if kernels.iter().all(|kernel| second.has_measured_whole(kernel)) => {
                     &mut settled.dismissed
@@ -220,7 +230,7 @@ impl<'a> Report<'a> {
                 Some(_) => &mut settled.left,
             };
             *count += 1;
-            given_way.insert(*key);
+            given_way.insert(key);
         }
         let kernels: BTreeSet<&str> = open.reasons.iter().filter_map(kernel_of).collect();
         let still = second.input.reasons.iter().filter_map(kernel_of);
@@ -228,6 +238,24 @@ impl<'a> Report<'a> {
         let mut both = Self::over(vec![first.giving_way(&given_way, open), second])?;
         both.settled = Some(settled);
         Some(both)
+    }
+
+    /// The two accesses of a finding and their memory, by call site. Two runs have the same pair of a
+    /// race although they call the race by other names: a kernel that may write by what was concluded
+    /// of its code turns out to read only, so that a write-after-write is a write-after-read.
+    fn pair_of(&self, group: &Group) -> Fingerprint {
+        let Finding { first, second, allocation, .. } = &group.finding;
+        let allocation = self.input.entities.allocation(*allocation);
+        let pair = Fingerprint::of([
+            first.api.as_str(),
+            first.kernel.as_deref().unwrap_or(""),
+            second.api.as_str(),
+            second.kernel.as_deref().unwrap_or(""),
+            allocation.map_or("", |a| a.kind.description()),
+            allocation.map_or("", |a| a.api.as_str()),
+        ]);
+        let stacks = [first.stack, second.stack, allocation.and_then(|a| a.stack)];
+        pair.at_sites(self.input.entities, &stacks)
     }
 
     /// Whether every launch of a kernel was measured whole.

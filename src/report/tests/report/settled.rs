@@ -177,6 +177,26 @@ fn findings_are_confirmed_dismissed_or_left() {
     assert!(line.contains("0 confirmed, 3 dismissed") && line.ends_with("incomplete, 0 left"));
 }
 
+/// The kernel may write by what was concluded; measured, it only reads.
+#[test]
+fn a_race_of_another_kind_at_the_same_calls_confirms() {
+    let read = || {
+        let mut found = measured("read");
+        found.kind = ConflictKind::WriteAfterRead;
+        found.first.access.mode = Mode::Read;
+        found
+    };
+    let (verdict, line) = settle((vec![possible("a")], vec![]), (vec![read()], vec![]));
+    assert_eq!(verdict, Verdict::Racy);
+    assert!(line.contains("1 confirmed, 0 dismissed"), "{line}");
+    // At other calls it confirms nothing.
+    let mut elsewhere = read();
+    elsewhere.first.kernel = Some("other".to_owned());
+    let (verdict, line) = settle((vec![possible("a")], vec![]), (vec![elsewhere], vec![]));
+    assert_eq!(verdict, Verdict::Racy);
+    assert!(line.contains("0 confirmed, 1 dismissed"), "{line}");
+}
+
 #[test]
 fn reasons_of_other_kinds_and_failing_findings_stay() {
     let dropped = IncompleteReason::DroppedRecords(1);
