@@ -7,14 +7,36 @@
 use crate::record::{AccessRecord, Role};
 use streamsan_model::{Basis, ByteRange, Confidence, ConflictKind, Mode};
 
+/// The parts of an access that decide which accesses it conflicts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Effect {
+    pub(crate) mode: Mode,
+    /// Whether the host makes the access.
+    pub(crate) on_host: bool,
+}
+
+impl Effect {
+    /// Whether the access is an atomic operation whose scope is its device. All scopes of the host
+    /// include every device.
+    const fn is_atomic_of_device(self) -> bool {
+        matches!(self.mode, Mode::Atomic) && !self.on_host
+    }
+}
+
 /// The kind of conflict of a later access with an earlier access to common bytes, or `None`. Pairs
 /// with a free or an allocation win, then RAW, WAW, WAR.
-pub(crate) fn kind(later: Mode, earlier: Mode) -> Option<ConflictKind> {
+pub(crate) fn kind(later: Effect, earlier: Effect) -> Option<ConflictKind> {
+    // An atomic operation of a kernel whose scope is the device is atomic for that device alone: the
+    // host is outside of its scope. PTX ISA, Memory Consistency Model: Scope, Morally strong
+    // operations; CUDA C++ Programming Guide, Atomic functions (`atomicAdd` and `atomicAdd_system`).
+    let beyond_scope = (later.on_host && earlier.is_atomic_of_device())
+        || (earlier.on_host && later.is_atomic_of_device());
+    let (later, earlier) = (later.mode, earlier.mode);
     match (later, earlier) {
         (Mode::Free, _) | (_, Mode::Free) => Some(ConflictKind::UseAfterFree),
         (Mode::Allocate, _) | (_, Mode::Allocate) => Some(ConflictKind::UseBeforeAlloc),
         // The memory system orders atomic operations among themselves.
-        _ if later.is_atomic() && earlier.is_atomic() => None,
+        _ if later.is_atomic() && earlier.is_atomic() && !beyond_scope => None,
         // The same holds for strong operations whose scopes include both sides, the host's among
         // them. PTX ISA, Memory Consistency Model: Morally strong operations; Conflict and
         // Data-races.
@@ -123,7 +145,22 @@ mod tests {
             (Prefetch, Free, Some(UseAfterFree)),
             (Allocate, Prefetch, Some(UseBeforeAlloc)),
         ];
+        let effect = |mode, on_host| Effect { mode, on_host };
         for (later, earlier, expected) in table {
+            let found = kind(effect(later, false), effect(earlier, false));
+            assert_eq!(found, expected, "{later:?} after {earlier:?}");
+        }
+        let with_host = [
+            // An atomic operation of the device's scope is none for the host.
+            (effect(StrongAtomic, true), effect(Atomic, false), Some(ReadAfterWrite)),
+            (effect(Atomic, false), effect(StrongAtomic, true), Some(ReadAfterWrite)),
+            (effect(StrongAtomic, true), effect(StrongAtomic, false), None),
+            (effect(StrongAtomic, false), effect(StrongAtomic, true), None),
+            (effect(StrongRead, true), effect(Atomic, false), Some(ReadAfterWrite)),
+            (effect(StrongRead, true), effect(StrongAtomic, false), None),
+            (effect(Read, true), effect(StrongAtomic, false), Some(ReadAfterWrite)),
+        ];
+        for (later, earlier, expected) in with_host {
             assert_eq!(kind(later, earlier), expected, "{later:?} after {earlier:?}");
         }
     }

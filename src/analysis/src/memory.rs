@@ -178,7 +178,7 @@ impl Memory {
             if earlier.op == new.op {
                 return;
             }
-            let Some(kind) = conflict::kind(new.access.mode, earlier.access.mode) else { return };
+            let Some(kind) = conflict::kind(new.effect(), earlier.effect()) else { return };
             let of_life = matches!(kind, ConflictKind::UseAfterFree | ConflictKind::UseBeforeAlloc);
             if realm == Realm::Life && !of_life {
                 return;

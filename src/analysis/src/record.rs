@@ -5,6 +5,7 @@
 
 use crate::api_names::Api;
 use crate::clock::{Agent, Chain, Part};
+use crate::conflict::Effect;
 use crate::core::View;
 use crate::shadow::Order;
 use std::sync::Arc;
@@ -53,11 +54,22 @@ pub(crate) enum Role {
 pub(crate) trait Replaces {
     /// Whether an access of this mode races with everything that an access of mode `earlier`, which
     /// happens before it, races with.
-    fn stands_for_all(self, earlier: Mode) -> bool;
+    fn stands_for_all(self, earlier: Self) -> bool;
+}
+
+impl Replaces for Effect {
+    fn stands_for_all(self, earlier: Self) -> bool {
+        // The host's atomic operations conflict with those of the device's scope. No atomic operation
+        // of a device does.
+        if earlier.on_host && !self.on_host && self.mode.is_atomic() && earlier.mode.is_atomic() {
+            return false;
+        }
+        self.mode.stands_for_all(earlier.mode)
+    }
 }
 
 impl Replaces for Mode {
-    fn stands_for_all(self, earlier: Mode) -> bool {
+    fn stands_for_all(self, earlier: Self) -> bool {
         match self {
             // Two reads do not conflict, nor do two atomics or two prefetches: each stands only for
             // accesses of its own kind. Strong accesses do not conflict with each other: none of
@@ -111,6 +123,11 @@ pub(crate) struct AccessRecord {
 }
 
 impl AccessRecord {
+    /// The parts that decide which accesses it conflicts with.
+    pub(crate) fn effect(&self) -> Effect {
+        Effect { mode: self.access.mode, on_host: self.place.is_host() }
+    }
+
     /// The basis that a later access needs to replace this one in the shadow memory.
     pub(crate) fn rank(&self) -> Basis {
         match self.access.basis {
@@ -222,17 +239,25 @@ pub(crate) fn shifted(range: ByteRange, shift: u64) -> ByteRange {
 #[cfg(test)]
 mod tests {
     use super::Replaces;
-    use crate::conflict::kind;
+    use crate::conflict::{Effect, kind};
     use streamsan_model::Mode;
 
     #[test]
     fn who_stands_for_another_races_with_all_that_the_other_races_with() {
-        for mode in Mode::ALL {
-            for earlier in Mode::ALL {
+        let effects = Mode::ALL
+            .into_iter()
+            .flat_map(|mode| [false, true].map(|on_host| Effect { mode, on_host }));
+        let effects: Vec<Effect> = effects.collect();
+        for &mode in &effects {
+            for &earlier in &effects {
                 // The end of a life conflicts with every use, and nothing else is like it.
-                let is_life = matches!(earlier, Mode::Allocate | Mode::Free);
-                let races_with = |other, later| kind(later, other).is_some();
-                let all = Mode::ALL.into_iter();
+                let is_life = matches!(earlier.mode, Mode::Allocate | Mode::Free);
+                // Two accesses of the host are never judged.
+                let races_with = |other: Effect, later: Effect| {
+                    !(other.on_host && later.on_host) && kind(later, other).is_some()
+                };
+                let all = effects.iter().filter(|later| !(mode.on_host && later.on_host));
+                let all = all.copied();
                 let all = all.filter(|later| races_with(earlier, *later)).collect::<Vec<_>>();
                 if mode.stands_for_all(earlier) && !is_life {
                     let missed = all.iter().find(|later| !races_with(mode, **later));
@@ -259,8 +284,12 @@ mod tests {
             assert_eq!(joined, b.joined(a));
             assert_eq!(joined.writes(), a.writes() || b.writes(), "{a:?} and {b:?}");
             for later in Mode::ALL {
-                let one = kind(later, a).is_some() || kind(later, b).is_some();
-                assert!(!one || kind(later, joined).is_some(), "{later:?} after {a:?} and {b:?}");
+                let conflicts = |with| {
+                    let effect = |mode| Effect { mode, on_host: false };
+                    kind(effect(later), effect(with)).is_some()
+                };
+                let one = conflicts(a) || conflicts(b);
+                assert!(!one || conflicts(joined), "{later:?} after {a:?} and {b:?}");
             }
         }
     }

@@ -184,7 +184,10 @@ impl Core {
     #[inline]
     pub(crate) fn put_back(&mut self, state: Box<StreamState>) {
         let index = state.id.index();
-        *self.streams.get_or_insert_with(index, || None) = Some(state);
+        match self.streams.get_mut(index) {
+            Some(slot) => *slot = Some(state),
+            None => drop(self.streams.insert(index, Some(state))),
+        }
     }
 
     /// Notes calls of two threads on one stream whose running times overlap: the order in which the

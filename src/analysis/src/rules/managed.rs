@@ -6,7 +6,7 @@
 
 use crate::Sink;
 use crate::clock::Chain;
-use crate::conflict;
+use crate::conflict::{self, Effect};
 use crate::core::Core;
 use crate::memory::{Conflict, Scope};
 use crate::record::{AccessRecord, Place};
@@ -122,7 +122,10 @@ pub(crate) fn check_host_access(core: &mut Core, new: &AccessRecord) {
         basis: Basis::Exact,
     };
     let Some(overlap) = new.access.extent.hull().intersection(memory.range) else { return };
-    let Some(kind) = conflict::kind(new.access.mode, whole.mode) else { return };
+    let Some(kind) = conflict::kind(new.effect(), Effect { mode: whole.mode, on_host: false })
+    else {
+        return;
+    };
     let later = Arc::new(new.clone());
     for (chain, kernel) in &core.managed.kernels {
         let context = core.entities.context(chain.context);

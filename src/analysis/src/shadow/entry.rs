@@ -3,7 +3,7 @@
 //!
 //! Invariant: the copied fields are those of the record.
 
-use crate::conflict::kind;
+use crate::conflict::{Effect, kind};
 use crate::record::{AccessRecord, Place};
 use crate::shadow::Order;
 use smallvec::SmallVec;
@@ -35,6 +35,11 @@ impl Entry {
         }
     }
 
+    /// The parts that decide which accesses it conflicts with.
+    pub(super) fn effect(&self) -> Effect {
+        Effect { mode: self.mode, on_host: self.place.is_host() }
+    }
+
     /// Whether the entry conflicts with `new`, which looks back by `order`, and does not happen
     /// before it.
     pub(super) fn is_in_conflict_with(&self, new: &AccessRecord, order: &impl Order) -> bool {
@@ -47,7 +52,7 @@ impl Entry {
         let both_on_host = self.place.is_host() && new.place.is_host();
         self.op != new.op
             && !both_on_host
-            && kind(new.access.mode, self.mode).is_some()
+            && kind(new.effect(), self.effect()).is_some()
             && !new.is_ordered_by_function(&self.record, order)
     }
 }

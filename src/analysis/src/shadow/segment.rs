@@ -78,8 +78,11 @@ impl Segment {
             }
             // All later prefetches are behind an allocation by the host as well.
             let is_allocation = entry.mode == Mode::Allocate && entry.place.is_host();
-            let earlier = if is_allocation { Mode::Write } else { entry.mode };
-            mode.stands_for_all(earlier) && is_as_strong_as(entry)
+            let mut earlier = entry.effect();
+            if is_allocation {
+                earlier.mode = Mode::Write;
+            }
+            new.effect().stands_for_all(earlier) && is_as_strong_as(entry)
         };
         retain(&mut self.writes, |entry| !visit(entry));
         if mode == Mode::Read {
@@ -114,7 +117,8 @@ impl Segment {
     /// dropped.
     pub(super) fn add_older(&mut self, older: &Entry, limits: Limits<'_>) -> u64 {
         let stands_for = |later: &Entry, earlier: &Entry| {
-            later.mode.stands_for_all(earlier.mode) && later.record.stands_for(&earlier.record)
+            later.effect().stands_for_all(earlier.effect())
+                && later.record.stands_for(&earlier.record)
         };
         // Rows that overlap come here twice.
         let is_kept = |entry: &Entry| Arc::ptr_eq(&entry.record, &older.record);

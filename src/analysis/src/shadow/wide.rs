@@ -51,12 +51,12 @@ impl Wide {
         if self.entries.is_empty() {
             return;
         }
-        let (mode, rank) = (new.access.mode, new.rank());
+        let rank = new.rank();
         let has_gaps = matches!(new.access.extent, Extent::Strided(_));
         self.entries.retain(|WideEntry { hull: own, entry }| {
             !(hull.covers(*own)
                 && rank >= entry.rank
-                && mode.stands_for_all(entry.mode)
+                && new.effect().stands_for_all(entry.effect())
                 && (!has_gaps || new.has_extent_of(&entry.record))
                 && (order.covers_access(entry.place, entry.op, entry.mode)
                     || new.stands_for(&entry.record)))

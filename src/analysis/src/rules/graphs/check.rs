@@ -86,7 +86,7 @@ fn between_calls(conflict: &Conflict, made_by: impl Fn(OpSeq) -> OpSeq) -> Optio
     if earlier.op > later.op && !is_ordered {
         std::mem::swap(&mut earlier, &mut later);
     }
-    let kind = kind(later.access.mode, earlier.access.mode)?;
+    let kind = kind(later.effect(), earlier.effect())?;
     let scope = Scope::Graph(class);
     Some(Conflict { scope, kind, earlier, later, ..conflict.clone() })
 }

@@ -168,7 +168,7 @@ impl Seen {
 
     fn is_unordered_with(&self, new: &Self) -> bool {
         self.record.op < new.record.op
-            && kind(new.record.access.mode, self.record.access.mode).is_some()
+            && kind(new.record.effect(), self.record.effect()).is_some()
             && !new.before.has(self.record.op.0)
     }
 

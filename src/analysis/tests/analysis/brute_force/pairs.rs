@@ -204,8 +204,14 @@ fn have_conflicting_modes(first: &PlacedAccess, second: &PlacedAccess) -> bool {
     (a.writes() || b.writes())
         && !(moves_only(a) && spares_moves(b))
         && !(moves_only(b) && spares_moves(a))
-        && !(is_atomic(a) && is_atomic(b))
+        && !(is_atomic(a) && is_atomic(b) && !is_beyond_scope(first, second))
         && !(is_strong(a) && is_strong(b))
+}
+
+/// Whether one side is the host and the other one an atomic operation whose scope is its device.
+fn is_beyond_scope(first: &PlacedAccess, second: &PlacedAccess) -> bool {
+    let is_of_device = |side: &PlacedAccess| !side.on_host && side.access.mode == Mode::Atomic;
+    (first.on_host && is_of_device(second)) || (second.on_host && is_of_device(first))
 }
 
 /// Whether `later`, on the bytes it touches, is the one to report with `new` and `earlier` is not.
