@@ -366,41 +366,49 @@ impl Entities {
     }
 
     /// The process of this id, if declared.
+    #[inline]
     pub fn process(&self, id: ProcessId) -> Option<&Process> {
         self.processes.get(id.index())?.as_ref()
     }
 
     /// The thread of this id, if declared.
+    #[inline]
     pub fn thread(&self, id: ThreadId) -> Option<&Thread> {
         self.threads.get(id.index())?.as_ref()
     }
 
     /// The context of this id, if declared.
+    #[inline]
     pub fn context(&self, id: ContextId) -> Option<&Context> {
         self.contexts.get(id.index())?.as_ref()
     }
 
     /// The stream of this id, if declared.
+    #[inline]
     pub fn stream(&self, id: StreamId) -> Option<&Stream> {
         self.streams.get(id.index())
     }
 
     /// The event of this id, if declared.
+    #[inline]
     pub fn event(&self, id: EventId) -> Option<&Event> {
         self.events.get(id.index())
     }
 
     /// The allocation of this id, if declared.
+    #[inline]
     pub fn allocation(&self, id: AllocationId) -> Option<&Allocation> {
         self.allocations.get(id.index())
     }
 
     /// The kernel of this id, if declared.
+    #[inline]
     pub fn kernel(&self, id: KernelId) -> Option<&Kernel> {
         self.kernels.get(id.index())?.as_ref()
     }
 
     /// The graph of this id, if declared.
+    #[inline]
     pub fn graph(&self, id: GraphId) -> Option<&Arc<Graph>> {
         self.graphs.get(id.index())?.as_ref()
     }

@@ -71,10 +71,17 @@ impl<T> Table<T> {
     /// The value of an id, created where the id has none.
     #[inline]
     pub fn get_or_insert_with(&mut self, id: usize, make: impl FnOnce() -> T) -> &mut T {
-        if !self.contains(id) {
-            self.insert(id, make());
+        let at = id / PAGE;
+        if !self.pages.get(at).is_some_and(Option::is_some) {
+            self.page(id);
         }
-        self.get_mut(id).expect("put there above")
+        let page = self.pages[at].as_mut().expect("made above");
+        let slot = &mut page.slots[id % PAGE];
+        if slot.is_none() {
+            page.used += 1;
+            self.len += 1;
+        }
+        slot.get_or_insert_with(make)
     }
 
     /// Removes and returns the value of an id.

@@ -96,7 +96,18 @@ fn note_record(core: &mut Core, op: &Operation, event: EventId, stream: StreamId
 /// use events repeatedly: a second record on the same stream, and a first record that was waited
 /// for or that the waiter does not depend on.
 fn note_wait(core: &mut Core, event: EventId, know: &Know, sink: &mut dyn Sink) {
-    let Some(newest) = core.event(event).unconsumed.take() else { return };
+    if let Some(newest) = core.event(event).unconsumed.take() {
+        note_consumed(core, event, newest, know, sink);
+    }
+}
+
+fn note_consumed(
+    core: &mut Core,
+    event: EventId,
+    newest: Unconsumed,
+    know: &Know,
+    sink: &mut dyn Sink,
+) {
     let Some((first, parts)) = newest.replaces else { return };
     if parts.iter().all(|part| know.documented.covers(part.chain, part.g)) {
         return;
@@ -143,9 +154,12 @@ pub(crate) fn stream_wait(
     if is_imported(core, event) {
         core.outside.note(state.chain, op.g);
     }
-    note_never_recorded(core, op, event, sink);
+    let known = core.event(event);
     // Taken out instead of copied, unless the knowledge is to be changed.
-    let borrowed = core.event(event).captured.take_if(|captured| captured.process == op.process);
+    let borrowed = known.captured.take_if(|captured| captured.process == op.process);
+    if known.records.is_empty() {
+        note_never_recorded(core, op, event, sink);
+    }
     let is_borrowed = borrowed.is_some();
     let captured = borrowed.or_else(|| captured(core, op, event));
     state.waits.push(Wait {
@@ -169,10 +183,13 @@ pub(crate) fn stream_wait(
         }
         core.edge(captured.record.g, op.g, EdgeKind::EventWait, Tier::Documented, sink);
     }
+    let known = core.event(event);
     if is_borrowed {
-        core.event(event).captured = captured;
+        known.captured = captured;
     }
-    note_wait(core, event, &state.know, sink);
+    if let Some(newest) = known.unconsumed.take() {
+        note_consumed(core, event, newest, &state.know, sink);
+    }
     core.put_back(state);
 }
 
