@@ -160,6 +160,10 @@ impl Measuring {
 
     /// Keeps the gaps of selected kernels in graphs until the end. Answers those that count.
     pub(crate) fn gaps_of_nodes(&mut self, gaps: Vec<Gap>) -> Vec<Gap> {
+        // Launches of a graph that has not changed have none.
+        if gaps.is_empty() {
+            return gaps;
+        }
         let selected: HashSet<&str> = self.selected.values().map(|name| &**name).collect();
         self.graphs.keep_gaps(gaps, |kernel| selected.contains(kernel))
     }

@@ -130,9 +130,11 @@ fn declare(
     }
     let id = resolution.ids.graph();
     for (position, node) in nodes.iter().enumerate() {
-        if node.enabled && matches!(node.action, NodeAction::Kernel { .. }) {
-            let handle = contents.and_then(|inside| inside.nodes.get(position));
-            let handle = handle.map_or(0, |node| node.handle);
+        let made = contents.and_then(|inside| inside.nodes.get(position));
+        // A collective operation is told by its call, not by the library's kernel.
+        let of_library = made.is_some_and(|made| made.maker.collective.is_some());
+        if node.enabled && !of_library && matches!(node.action, NodeAction::Kernel { .. }) {
+            let handle = made.map_or(0, |made| made.handle);
             let unseen = snapshot.unseen.contains(&position);
             kernels.push(LaunchedNode { handle, graph: id, position: position as u32, unseen });
         }
