@@ -5,18 +5,21 @@ use core::ffi::{CStr, c_char, c_void};
 
 use streamsan_wire::HostCall;
 
+use super::fences;
 use super::publish::record;
 
 /// The calling thread reads `len` bytes at `address`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn streamsan_rt_host_read(address: *const c_void, len: usize) {
     record(HostCall::HostRead, &[address as u64, len as u64], &[]);
+    fences::told(address as u64, len as u64, false);
 }
 
 /// The calling thread writes `len` bytes at `address`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn streamsan_rt_host_write(address: *const c_void, len: usize) {
     record(HostCall::HostWrite, &[address as u64, len as u64], &[]);
+    fences::told(address as u64, len as u64, true);
 }
 
 /// Names a `CUstream`.

@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use streamsan_wire::{HostCall, RecordKind, RecordedMode, host_body};
 
-use super::interest;
+use super::{fences, interest};
 use crate::attach::{self, Attachment};
 use crate::call::guarded;
 use crate::rings::{self, RingSlot};
@@ -251,6 +251,9 @@ extern "C" fn streamsan_tsan_touched(address: u64, len: u64, mode: u32) {
         }
         thread.busy.set(false);
     });
+    if fences::any() {
+        fences::told(address, len, mode != RecordedMode::Read);
+    }
 }
 
 fn gather(attachment: &Attachment, slot: &RingSlot, range: TouchedRange) {

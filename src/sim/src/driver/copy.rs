@@ -337,8 +337,13 @@ impl Side {
         staged.try_reserve_exact(bytes).map_err(|_| CuError::OUT_OF_MEMORY)?;
         staged.resize(bytes, 0);
         let rows = staged.chunks_exact_mut(spec.width as usize);
+        // Page-locked memory is read as a device reads it, also where a fence stands.
+        let read = match self.place {
+            BytesPlace::Mapped => os::read_registered,
+            BytesPlace::Staged(_) | BytesPlace::Pageable => os::read_host,
+        };
         for (index, row) in (0u64..).zip(rows) {
-            if !os::read_host(self.row(index % spec.height, index / spec.height), row) {
+            if !read(self.row(index % spec.height, index / spec.height), row) {
                 return Err(CuError::INVALID_VALUE);
             }
         }

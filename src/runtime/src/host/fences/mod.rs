@@ -40,6 +40,7 @@ use crate::{attach, resolve};
 
 pub(crate) use graphs::GraphTouches;
 pub(crate) use place::{GivenMemory, launched};
+pub(crate) use system::told;
 
 static CLOCK: Clock = Clock::new();
 

@@ -107,6 +107,22 @@ extern "C" fn streamsan_fence_open(start: u64, len: u64, writes: bool, keep: boo
     answer
 }
 
+/// The program has told of an access of its own, which is recorded: the access meets no fence, which
+/// would tell of it a second time.
+pub(crate) fn told(start: u64, len: u64, writes: bool) {
+    let end = start.saturating_add(len);
+    if len == 0 || !is_watching() || !memory::TABLE.is_on_pages(start, end) {
+        return;
+    }
+    guarded(|thread| {
+        if thread.depth.get() == 0 {
+            thread.busy.set(true);
+            TABLE.open_range(start, end, writes);
+            thread.busy.set(false);
+        }
+    });
+}
+
 /// The system call is over that the number was given for.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn streamsan_fence_close(number: u32) {
