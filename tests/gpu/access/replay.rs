@@ -182,7 +182,7 @@ fn concluded(launch: &Measured, kernel: &KernelAccess, source: &str) -> Value {
     // Accesses through a variable's pointer are not measured.
     let follows = kernel.pointers.iter().any(|word| word.table)
         || kernel.globals.iter().any(|global| global.table)
-        || !kernel.held.is_empty();
+        || !kernel.global_pointers.is_empty();
     let words: Vec<_> =
         kernel.pointers.iter().map(|word| mode_of(word.mode).map(code_of)).collect();
     json!({

@@ -171,11 +171,11 @@ impl Accesses {
             mode: global.mode.description(),
             ranges: ranges(access, Base::Global(index)),
         });
-        let held = access.held.iter().zip(0..).map(|(held, index)| Held {
+        let held = access.global_pointers.iter().zip(0..).map(|(held, index)| Held {
             global: access.globals[held.global as usize].name.clone(),
             offset: held.offset,
             mode: held.mode.description(),
-            ranges: ranges(access, Base::Held(index)),
+            ranges: ranges(access, Base::GlobalPointer(index)),
         });
         Self {
             words: words.collect(),

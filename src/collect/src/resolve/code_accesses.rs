@@ -86,7 +86,7 @@ pub(super) fn touch(
     let mut found = Found::new(touched.len());
     let mut before = Found::new(0);
     let mut last: Option<(u32, bool, Pointed)> = None;
-    let mut held: HashMap<u32, Option<Vec<u64>>> = HashMap::new();
+    let mut pointers_of: HashMap<u32, Option<Vec<u64>>> = HashMap::new();
     // A pointer stands in a variable, and which one is not known.
     let mut unknown = false;
     let in_parts = touched.iter().flat_map(|touched| {
@@ -123,14 +123,14 @@ pub(super) fn touch(
                 let Some(variable) = kernel.globals.get(at as usize) else { continue };
                 by_variable(resolution, found, touched, &variable.name, code);
             }
-            Base::Held(at) => {
-                let values = held.entry(at).or_insert_with(|| {
-                    let word = kernel.held.get(at as usize)?;
+            Base::GlobalPointer(at) => {
+                let values = pointers_of.entry(at).or_insert_with(|| {
+                    let word = kernel.global_pointers.get(at as usize)?;
                     let variable = kernel.globals.get(word.global as usize)?;
                     global_pointers::values(resolution, code, &variable.name, word.offset, name)
                 });
                 match values {
-                    Some(values) => by_held(resolution, found, touched, values),
+                    Some(values) => by_global_pointer(resolution, found, touched, values),
                     None => unknown = true,
                 }
             }
@@ -304,7 +304,12 @@ fn by_variable(
 
 /// Through a pointer that stands in a variable. It is known as one that was written there, so what
 /// is touched is no more certain than where it begins.
-fn by_held(resolution: &Resolution<'_>, found: &mut Found, touched: &Touched, values: &[u64]) {
+fn by_global_pointer(
+    resolution: &Resolution<'_>,
+    found: &mut Found,
+    touched: &Touched,
+    values: &[u64],
+) {
     let several = touched.several || values.len() > 1;
     for &value in values.iter().filter(|&&value| value != 0) {
         let reach = match touched.reach {

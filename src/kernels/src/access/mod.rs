@@ -112,5 +112,5 @@ pub use launch::memo::Shapes;
 pub use streamsan_model::WordKind;
 pub use summary::conclude::{analyse, analyse_code, analyse_kernel};
 pub use summary::result::{
-    Base, GlobalUse, HeldPointer, KernelAccess, ParameterMode, PointerWord, SymbolicAccess, Touch,
+    Base, GlobalPointer, GlobalUse, KernelAccess, ParameterMode, PointerWord, SymbolicAccess, Touch,
 };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use libtest_mimic::Failed;
 use streamsan_kernels::Directory;
-use streamsan_kernels::access::{HeldPointer, KernelAccess, ParameterMode, WordKind};
+use streamsan_kernels::access::{GlobalPointer, KernelAccess, ParameterMode, WordKind};
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::image::Target;
 use streamsan_kernels::reader::{Reader, Request};
@@ -151,15 +151,16 @@ impl Score {
             let place = format!("{name} {}", variable.name);
             self.compare(&place, (variable.mode, variable.table), other, anything);
         }
-        let holder = |held: &HeldPointer| &found.globals[held.global as usize].name;
+        let holder = |held: &GlobalPointer| &found.globals[held.global as usize].name;
         for held in &expected.held {
             let place = (&held.variable, held.offset);
-            let other = found.held.iter().find(|other| (holder(other), other.offset) == place);
+            let other =
+                found.global_pointers.iter().find(|other| (holder(other), other.offset) == place);
             let other = other.map_or(ParameterMode::None, |other| other.mode);
             let place = format!("{name} *{}.{}", held.variable, held.offset);
             self.compare(&place, (held.mode, false), (other, false), anything);
         }
-        for extra in &found.held {
+        for extra in &found.global_pointers {
             let (variable, offset) = (holder(extra), extra.offset);
             if expected.held_in(variable, offset).is_none() {
                 self.deviations.push(format!("{name} *{variable}.{offset}: is not true"));

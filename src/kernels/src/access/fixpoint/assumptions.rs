@@ -164,13 +164,13 @@ impl Interpreter<'_> {
             } else {
                 PathCondition::default()
             };
-            let held = self.invariants.entry(header).or_default();
+            let invariants = self.invariants.entry(header).or_default();
             let mut kept = wanted;
             if !eager {
-                kept.keep_shared(held);
+                kept.keep_shared(invariants);
             }
-            changed |= *held != kept;
-            *held = kept;
+            changed |= *invariants != kept;
+            *invariants = kept;
             let single_test = self.single_test(at, outs);
             self.loops.insert(header, BackEdge { back_edge, single_test });
         }
@@ -249,7 +249,7 @@ impl Interpreter<'_> {
         body: &[bool],
         back_edge: &PathCondition,
         start: &PathCondition,
-        held: &PathCondition,
+        at_head: &PathCondition,
     ) -> PathCondition {
         let induction = self.interner.symbol_id(Symbol::Induction(header as u32));
         let before = self.interner.of(Symbol::Induction(header as u32));
@@ -260,7 +260,7 @@ impl Interpreter<'_> {
             let is_induction = |symbol| symbol == Symbol::Induction(header as u32);
             // Other values of the former iteration do not exist any more.
             let gone = |symbol| !is_induction(symbol) && self.born_in(body, symbol);
-            if held.contains(condition)
+            if at_head.contains(condition)
                 || self.interner.mentions(condition.expression, &gone)
                 || !self.interner.mentions(condition.expression, &is_induction)
                 || condition.relation != Relation::AtLeast

@@ -186,7 +186,7 @@ fn hash(touched: &Touched) -> u64 {
     let base = match touched.base {
         Base::Pointer(at) => at,
         Base::Global(at) => !at,
-        Base::Held(at) => at | 1 << 31,
+        Base::GlobalPointer(at) => at | 1 << 31,
     };
     let mut hash = FxHasher::default();
     (base, touched.touch as u8, start).hash(&mut hash);

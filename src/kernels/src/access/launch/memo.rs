@@ -154,7 +154,7 @@ impl MemoResult {
         out.extend(self.touched.iter().map(|touched| {
             let word = match touched.base {
                 Base::Pointer(at) => plan.words[at as usize],
-                Base::Global(_) | Base::Held(_) => None,
+                Base::Global(_) | Base::GlobalPointer(_) => None,
             };
             match word.map_or(0, |word| translations[usize::from(word)]) {
                 0 => *touched,

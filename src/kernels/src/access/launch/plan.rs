@@ -209,7 +209,7 @@ fn accesses(kernel: &KernelAccess, conditions: &[u32]) -> Box<[Planned]> {
                 let pointer = (word.kind == WordKind::Pointer).then_some(word.block_offset);
                 (word.param, word.offset, pointer)
             }
-            Base::Global(_) | Base::Held(_) => (0, 0, None),
+            Base::Global(_) | Base::GlobalPointer(_) => (0, 0, None),
         };
         let alone = false;
         Some(Planned {

@@ -30,7 +30,7 @@ use crate::access::lower::ptx::flatten;
 use crate::access::lower::sass;
 use crate::access::summary::prune::prune;
 use crate::access::summary::result::{
-    Base, GatedPhi, GlobalUse, HeldPointer, KernelAccess, Length, LoopBound, ParameterMode,
+    Base, GatedPhi, GlobalPointer, GlobalUse, KernelAccess, Length, LoopBound, ParameterMode,
     PointerWord, SymbolicAccess, Touch,
 };
 use crate::ptx::{self, Module, Space};
@@ -492,7 +492,7 @@ impl Summary<'_> {
         let globals = globals.zip((0..).map(Base::Global));
         let module_pointers =
             self.module_pointers.keys().map(|&word| AccessBase::ModulePointer(word));
-        let module_pointers = module_pointers.zip((0..).map(Base::Held));
+        let module_pointers = module_pointers.zip((0..).map(Base::GlobalPointer));
         let places: FxHashMap<AccessBase, Base> =
             words.chain(globals).chain(module_pointers).collect();
         let told = self.told_tables();
@@ -533,7 +533,7 @@ impl Summary<'_> {
         let module_pointers = self
             .module_pointers
             .iter()
-            .map(|(&(global, offset), pointer)| HeldPointer {
+            .map(|(&(global, offset), pointer)| GlobalPointer {
                 global: self.globals.keys().position(|&known| known == global).unwrap_or(0) as u32,
                 offset,
                 mode: pointer.used.mode.unwrap_or(ParameterMode::None),
@@ -558,7 +558,7 @@ impl Summary<'_> {
             params_size: about.params_size,
             pointers,
             globals,
-            held: module_pointers,
+            global_pointers: module_pointers,
             accesses: accesses.into_iter().collect(),
             waits,
             waits_on_primary,

@@ -31,9 +31,9 @@ impl KernelAccess {
     pub fn describe(&self, access: &SymbolicAccess) -> String {
         let mut text = format!("{} ", access.touch.description());
         match (access.address, access.base) {
-            (address, Base::Held(at)) => {
+            (address, Base::GlobalPointer(at)) => {
                 let beyond = address.map_or_else(|| "?".to_owned(), |at| self.expression(at));
-                let _ = write!(text, "{} + {beyond}", self.held_word(at));
+                let _ = write!(text, "{} + {beyond}", self.global_pointer_word(at));
             }
             (Some(address), _) => text.push_str(&self.expression(address)),
             (None, Base::Pointer(at)) => {
@@ -72,10 +72,10 @@ impl KernelAccess {
     }
 
     /// A pointer in a module global: `[lut + 8]`.
-    fn held_word(&self, at: u32) -> String {
-        let held = &self.held[at as usize];
-        let name = &self.globals[held.global as usize].name;
-        match held.offset {
+    fn global_pointer_word(&self, at: u32) -> String {
+        let pointer = &self.global_pointers[at as usize];
+        let name = &self.globals[pointer.global as usize].name;
+        match pointer.offset {
             0 => format!("[{name}]"),
             offset => format!("[{name} + {offset}]"),
         }

@@ -119,7 +119,7 @@ pub struct GlobalUse {
 /// A pointer in a module global that the kernel uses and does not change. The writer of the
 /// variable decides its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeldPointer {
+pub struct GlobalPointer {
     /// Index into [`KernelAccess::globals`].
     pub global: u32,
     /// Bytes from the start of the variable.
@@ -135,8 +135,8 @@ pub enum Base {
     Pointer(u32),
     /// Index into [`KernelAccess::globals`].
     Global(u32),
-    /// Index into [`KernelAccess::held`]: to the value that stands there.
-    Held(u32),
+    /// Index into [`KernelAccess::global_pointers`]: to the value that stands there.
+    GlobalPointer(u32),
 }
 
 /// Bytes of one access from its address on.
@@ -153,7 +153,7 @@ pub(in crate::access) enum Length {
 pub struct SymbolicAccess {
     pub base: Base,
     pub touch: Touch,
-    /// The whole address, including the base, but without a value held in a variable; `None` where
+    /// The whole address, including the base, but without the value of a pointer in a module global; `None` where
     /// the address escapes.
     pub(in crate::access) address: Option<ExprId>,
     pub(in crate::access) length: Length,
@@ -194,7 +194,7 @@ pub struct KernelAccess {
     pub pointers: Vec<PointerWord>,
     pub globals: Vec<GlobalUse>,
     /// The pointers in module globals.
-    pub held: Vec<HeldPointer>,
+    pub global_pointers: Vec<GlobalPointer>,
     pub accesses: Vec<SymbolicAccess>,
     /// Whether the kernel executes `griddepcontrol.wait`.
     pub waits: bool,

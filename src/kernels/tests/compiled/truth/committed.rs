@@ -107,12 +107,12 @@ fn launch(
                         .position(|g| g.name == *name)
                         .expect("a variable")]
                 }
-                Base::Held(at) => {
-                    let held = &kernel.held[at as usize];
-                    let name = &kernel.globals[held.global as usize].name;
+                Base::GlobalPointer(at) => {
+                    let pointer = &kernel.global_pointers[at as usize];
+                    let name = &kernel.globals[pointer.global as usize].name;
                     let at =
                         program.globals().iter().position(|g| g.name == *name).expect("a variable");
-                    let start = held.offset as usize;
+                    let start = pointer.offset as usize;
                     let bytes = &program.initial_bytes(at, &globals)[start..start + 8];
                     u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
                 }

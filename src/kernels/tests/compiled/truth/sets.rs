@@ -100,10 +100,10 @@ impl Concluded {
                     let variable = kernel.variables.iter().find(|(other, _)| other == name);
                     variable.map_or(0, |&(_, address)| address)
                 }
-                Base::Held(at) => {
-                    let held = &access.held[at as usize];
-                    let name = &access.globals[held.global as usize].name;
-                    kernel.rule.held_in(name, held.offset).map_or(0, held_pointer)
+                Base::GlobalPointer(at) => {
+                    let pointer = &access.global_pointers[at as usize];
+                    let name = &access.globals[pointer.global as usize].name;
+                    kernel.rule.held_in(name, pointer.offset).map_or(0, held_pointer)
                 }
             };
             let from = concluded.all.len();

@@ -12,8 +12,8 @@ use crate::access::fixpoint::interpret::{Interpreter, State};
 /// Tables of the three inputs alone.
 const INPUTS: [u8; 3] = [0xf0, 0xcc, 0xaa];
 
-/// The table with one input held.
-fn held(table: u8, input: usize, value: bool) -> u8 {
+/// The cofactor of a table: one input has this value.
+fn cofactor(table: u8, input: usize, value: bool) -> u8 {
     let shift = 4 >> input;
     let mask = INPUTS[input];
     if value {
@@ -26,7 +26,7 @@ fn held(table: u8, input: usize, value: bool) -> u8 {
 }
 
 fn depends(table: u8, input: usize) -> bool {
-    held(table, input, true) != held(table, input, false)
+    cofactor(table, input, true) != cofactor(table, input, false)
 }
 
 impl Interpreter<'_> {
@@ -69,8 +69,8 @@ impl Interpreter<'_> {
             let Some(mask) = self.interner.as_constant(values[b]) else { continue };
             let other = 3 - a - b;
             let rest = match self.interner.as_constant(values[other]) {
-                Some(0) => held(table, other, false),
-                Some(-1) => held(table, other, true),
+                Some(0) => cofactor(table, other, false),
+                Some(-1) => cofactor(table, other, true),
                 _ => table,
             };
             if rest == INPUTS[a] & INPUTS[b] && wanted(values[a], mask) {
@@ -101,7 +101,7 @@ impl Interpreter<'_> {
         let set = [(0, 1), (1, 0)].into_iter().find_map(|(a, b)| {
             let bits = self.interner.as_constant(values[b])? as u32;
             let plain = self.interner.as_constant(values[2]) == Some(0);
-            let or = plain && held(table, 2, false) == INPUTS[a] | INPUTS[b];
+            let or = plain && cofactor(table, 2, false) == INPUTS[a] | INPUTS[b];
             (or && bits.is_power_of_two()).then_some((values[a], bits.trailing_zeros() as u8))
         });
         let Some((value, bit)) = set else { return false };
@@ -129,16 +129,16 @@ impl Interpreter<'_> {
     fn by_table(&mut self, mut table: u8, values: [ExprId; 3]) -> Option<ExprId> {
         for (input, &value) in values.iter().enumerate() {
             match self.interner.as_constant(value) {
-                Some(0) => table = held(table, input, false),
-                Some(-1) => table = held(table, input, true),
+                Some(0) => table = cofactor(table, input, false),
+                Some(-1) => table = cofactor(table, input, true),
                 _ => {}
             }
         }
         // The same value twice is one input.
         for (a, b) in [(0, 1), (0, 2), (1, 2)] {
             if values[a] == values[b] {
-                let both = (held(held(table, a, true), b, true) & INPUTS[a])
-                    | (held(held(table, a, false), b, false) & !INPUTS[a]);
+                let both = (cofactor(cofactor(table, a, true), b, true) & INPUTS[a])
+                    | (cofactor(cofactor(table, a, false), b, false) & !INPUTS[a]);
                 table = both;
             }
         }
@@ -210,7 +210,7 @@ impl Interpreter<'_> {
         let mut table = table;
         for (input, value) in values.iter().enumerate() {
             if let Some(value) = value.constant() {
-                table = held(table, input, value);
+                table = cofactor(table, input, value);
             }
         }
         if let Some(copied) = INPUTS.iter().position(|&input| input == table) {
