@@ -1,6 +1,8 @@
 //! Tests of the trace file through its public interface.
 
 #[cfg(test)]
+mod actions;
+#[cfg(test)]
 mod bounds;
 #[cfg(test)]
 mod common;
@@ -8,6 +10,8 @@ mod common;
 mod damage;
 #[cfg(test)]
 mod follow;
+#[cfg(test)]
+mod histories;
 #[cfg(test)]
 mod query;
 #[cfg(test)]

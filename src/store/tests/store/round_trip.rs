@@ -124,7 +124,7 @@ fn action() -> impl Strategy<Value = Action> {
     let id = any::<u32>;
     let copy = (any::<(u32, bool, u64)>(), kind(), kind(), any::<Option<(u32, u32)>>());
     prop_oneof![
-        4 => prop::sample::select(common::actions()).prop_map(|(_, action)| action),
+        4 => prop::sample::select(crate::actions::actions()).prop_map(|(_, action)| action),
         1 => copy.prop_map(|((stream, synchronous, bytes), source, destination, peer)| {
             Action::Copy(Copy {
                 stream: StreamId(stream),

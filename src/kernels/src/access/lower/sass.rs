@@ -1,7 +1,7 @@
 //! The front end for machine code (SASS): from [`Code`] to [`Flat`], and the transfer functions of
 //! its instructions.
 //!
-//! Stages within: `lift` lists and inlines, with `opcodes` and `constant_banks` for the meaning of
+//! Stages within: `lift` lists, `lift::calls` inlines, with `opcodes` and `constant_banks` for the meaning of
 //! an instruction; `slice` drops what no address, size or branch depends on (a backward slice;
 //! Weiser, "Program Slicing", ICSE 1981); `interpret` and the files beside it are the transfer
 //! functions, on values of 32 bits.

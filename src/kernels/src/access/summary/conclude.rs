@@ -12,6 +12,7 @@
 mod gated_phis;
 mod module_pointers;
 mod origins;
+mod pointer_tables;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::iter::repeat;
@@ -356,53 +357,6 @@ impl Summary<'_> {
         self.unknown.insert(format!("{line}: uses a tensor map that lies in memory"));
     }
 
-    /// Marks the bases of addresses that pointers are loaded from as tables. Returns whether all of
-    /// the pointers come from known bases in the end; a pointer loaded from shared memory does not.
-    fn mark_tables(&mut self, mut work: Vec<ExprId>) -> bool {
-        let mut seen = HashSet::default();
-        let (mut known, mut lost) = (false, false);
-        while let Some(address) = work.pop() {
-            if !seen.insert(address) {
-                continue;
-            }
-            let (based, inner) = self.mark_table(address);
-            known |= based;
-            lost |= !based && inner.is_empty();
-            work.extend(inner);
-        }
-        known && !lost
-    }
-
-    /// Marks the bases of one such address. Returns whether there are any, and the addresses that
-    /// pointers in it are loaded from.
-    fn mark_table(&mut self, address: ExprId) -> (bool, Vec<ExprId>) {
-        if let Some(known) = self.tables.get(&address) {
-            return known.clone();
-        }
-        let mut origins = Origins::default();
-        if self.interpreter.interner.provenance(address) & Provenance::WINDOW == 0 {
-            origins = self.direct(address);
-            if origins.words.is_empty() && origins.globals.is_empty() {
-                let mut seen = Seen::default();
-                let terms = self.interpreter.interner.get(address).terms.clone();
-                for id in terms.iter().flat_map(|term| &term.symbols) {
-                    self.closure(*id, &mut origins, &mut seen);
-                }
-            }
-        }
-        let based = !origins.words.is_empty() || !origins.globals.is_empty();
-        for word in origins.words {
-            self.words.entry((word, WordKind::Pointer)).or_default().table = true;
-        }
-        for global in origins.globals {
-            self.globals.entry(global).or_default().table = true;
-        }
-        let inner = origins.loads.into_iter().filter(|load| load.whole);
-        let marked = (based, inner.map(|load| load.address).collect::<Vec<_>>());
-        self.tables.insert(address, marked.clone());
-        marked
-    }
-
     fn param_address(&mut self, address: ExprId) -> Option<u32> {
         let block = self.interpreter.interner.of(Symbol::ParamBlock);
         let offset = self.interpreter.interner.add(address, block, -1)?;
@@ -452,33 +406,6 @@ impl Summary<'_> {
         let bytes = size_of_val(&access) + size_of_val(&access.conditions[..]);
         self.interpreter.interner.budget.memory(bytes);
         self.accesses.insert((origin, raw.before, access));
-    }
-
-    /// The tables for which the accesses that load pointers from them are known.
-    fn told_tables(&self) -> HashSet<AccessBase> {
-        let loads = |(_, at, access): &&(AccessBase, ExprId, SymbolicAccess)| {
-            access.touch.weak() != Touch::Write && self.tables.contains_key(at)
-        };
-        self.accesses.iter().filter(loads).map(|(origin, ..)| *origin).collect()
-    }
-
-    /// Whether what an access of this base reads at `address` is used as a pointer. Where it is not
-    /// known which accesses of a table those are, it may be any.
-    fn loads_pointers(
-        &self,
-        origin: &AccessBase,
-        address: ExprId,
-        told: &HashSet<AccessBase>,
-    ) -> bool {
-        let table = match origin {
-            AccessBase::Word(word, kind) => self.words.get(&(*word, *kind)),
-            AccessBase::Global(global) => self.globals.get(global),
-            AccessBase::ModulePointer(word) => {
-                self.module_pointers.get(word).map(|pointer| &pointer.used)
-            }
-        };
-        table.is_some_and(|used| used.table)
-            && (self.tables.contains_key(&address) || !told.contains(origin))
     }
 
     fn finish(self, about: About) -> KernelAccess {
