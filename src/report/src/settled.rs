@@ -2,7 +2,8 @@
 //!
 //! Open are findings of which a side is a kernel whose bytes are only bounded, `likely` ones too
 //! (two launches that get the same pointer may work on interleaved rows), and the kernels of which
-//! the run does not know what they touch. The second run measures these kernels.
+//! the run does not know what they touch. The second run measures these kernels, and the kernel on the
+//! other side of such a finding.
 //!
 //! Invariants:
 //! - A finding that rests on known bytes is never withdrawn, in whichever run it was found.
@@ -26,7 +27,8 @@ const OF_NCCL: [&str; 2] = ["ncclDevKernel", "ncclKernel"];
 /// The questions that a run left open and that measuring can close.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Open {
-    /// The findings, each with the mangled names of the kernels that decide it.
+    /// The findings, each with the mangled names of the kernels on both sides, one of which has bytes
+    /// that are only bounded.
     findings: BTreeMap<(Fingerprint, Severity), BTreeSet<String>>,
     /// Findings that are `possible` for reasons of order, or of memory that no kernel touches.
     by_order: u64,
@@ -162,12 +164,13 @@ impl<'a> Report<'a> {
         let mut open = Open::default();
         for group in self.groups.iter().filter(|group| is_uncertain(group)) {
             let finding = &group.finding;
-            let kernels = deciding_kernels(group);
-            if kernels.is_empty() {
+            if deciding_kernels(group).is_empty() {
                 open.by_order += u64::from(finding.confidence == Confidence::Possible);
                 continue;
             }
-            let kernels: BTreeSet<String> = kernels.into_iter().map(str::to_owned).collect();
+            // A finding stands for several occurrences: the side whose bytes are known in the one that
+            // is told may be only bounded in another.
+            let kernels: BTreeSet<String> = sides(group).map(str::to_owned).collect();
             open.kernels.extend(kernels.iter().cloned());
             open.findings.insert((finding.fingerprint, finding.severity), kernels);
         }
@@ -289,8 +292,20 @@ fn is_uncertain(group: &Group) -> bool {
 
 /// The kernels of a finding, by mangled name, that are measurable and whose bytes are only bounded.
 fn deciding_kernels(group: &Group) -> Vec<&str> {
+    measurable(group, is_weak).collect()
+}
+
+/// The measurable kernels of a finding, by mangled name.
+fn sides(group: &Group) -> impl Iterator<Item = &str> {
+    measurable(group, |_| true)
+}
+
+fn measurable(
+    group: &Group,
+    counts: impl Fn(&FindingAccess) -> bool,
+) -> impl Iterator<Item = &str> {
     let sides = [&group.finding.first, &group.finding.second];
-    let kernels = sides.into_iter().filter(|side| is_weak(side));
+    let kernels = sides.into_iter().filter(move |side| counts(side));
     let kernels = kernels.filter_map(|side| side.kernel.as_deref());
-    kernels.filter(|kernel| is_measurable(kernel)).collect()
+    kernels.filter(|kernel| is_measurable(kernel))
 }

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What fences see on a real GPU, what they leave alone, and what they cost.
 
-    run.py STREAMSAN OUT [--runs N] [--pairs N] [--seconds N] [--only WORD,...] [--samples FOLDER]
+    run.py STREAMSAN OUT [--runs N] [--variants racy,clean] [--pairs N] [--seconds N]
+           [--only WORD,...] [--samples FOLDER]
 
 STREAMSAN is the command, OUT a folder for programs, traces and reports. Three groups of rows:
 
 mistakes  Each racy program must be found RACY by a race of the host, and its clean twin have none, N
-          times each (--runs).
+          times each (--runs). --variants chooses one of the two.
 clean     Programs without such a mistake print what they print without streamsan, have no race that
           they have not with `--host-accesses=off`, and no reason to be INCOMPLETE that they have not
           then. With --samples also some of NVIDIA's CUDA samples, from a checkout of them.
@@ -145,7 +146,7 @@ def places(report):
 def mistake(runs, name, command, options, both_lines=False):
     """Whether a racy program was found each time, and its clean twin never."""
     passed = True
-    for variant in ["racy", "clean"]:
+    for variant in options.variants:
         right, last = 0, ""
         for _ in range(options.runs):
             ended, report = runs.under("fence", [*command, variant])
@@ -283,6 +284,7 @@ def main():
     parser.add_argument("streamsan", type=lambda path: str(pathlib.Path(path).resolve()))
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--variants", type=lambda words: words.split(","), default=["racy", "clean"])
     parser.add_argument("--pairs", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--only", type=lambda words: words.split(","), default=[""])

@@ -123,6 +123,16 @@ fn kernels_of_bounded_sides_and_of_reasons_are_open() {
     assert_eq!(open.in_words(), words);
 }
 
+/// The side whose bytes are known may be bounded in another occurrence of the finding.
+#[test]
+fn the_kernel_on_the_other_side_of_an_open_finding_is_measured_too() {
+    let entities = fixture::entities();
+    let mut finding = possible("a");
+    finding.second.kernel = Some("known_here".into());
+    let report = report(&entities, vec![finding], vec![], Threshold::Likely);
+    assert_eq!(report.open([]).kernels().collect::<Vec<_>>(), [KERNEL, "known_here"]);
+}
+
 #[test]
 fn what_rests_on_known_bytes_is_not_open() {
     let entities = fixture::entities();
