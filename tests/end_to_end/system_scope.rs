@@ -79,7 +79,7 @@ fn not_watched() {
     let options = scratch.run_options();
     let words = [OsStr::new("--"), program.as_os_str(), OsStr::new("weak"), OsStr::new("plain")];
     let ended = scratch.finish(&mut scratch.streamsan(&arguments(
-        &["run", "--sim=lazy"],
+        &["run", "--sim=lazy", "--host-accesses=off"],
         &options,
         &words,
     )));

@@ -1,4 +1,4 @@
-//! Stands before the C library where fences around host memory need it (`--host-accesses=fence`).
+//! Stands before the C library where fences around host memory need it (unless `--host-accesses=off`).
 //!
 //! Preloaded behind the runtime in that mode only. It keeps the program's signal handler for SIGSEGV
 //! behind the runtime's, keeps that signal deliverable, and opens fences before system calls that

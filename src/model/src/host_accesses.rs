@@ -55,8 +55,8 @@ impl Unwatched {
     pub const fn description(self) -> &'static str {
         match self {
             Self::Off => {
-                "run --host-accesses=fence sees the host's own loads and stores of page-locked and \
-                 managed memory"
+                "--host-accesses=fence, the default, sees the host's own loads and stores of \
+                 page-locked and managed memory"
             }
             Self::NoLibrary => {
                 "the library that keeps the program's signal handlers was not loaded"
@@ -178,7 +178,7 @@ mod tests {
              fenced till then"
         );
         assert!(HostAccesses::default().description().contains("nothing used"));
-        assert!(HostAccesses::off().description().starts_with("not watched - run --host-accesses"));
+        assert!(HostAccesses::off().description().starts_with("not watched - --host-accesses"));
     }
 
     #[test]

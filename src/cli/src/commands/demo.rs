@@ -43,7 +43,7 @@ pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode, Error> {
         require_cuda: true,
         exit_as_program: false,
         strict_host_threads: false,
-        host_accesses: HostAccesses::Off,
+        host_accesses: HostAccesses::default(),
         torch_allocator: None,
         measure: Vec::new(),
         settle: None,

@@ -82,7 +82,8 @@ impl Recorded {
             stacks: extra(STACKS).and_then(|v| Stacks::from_str(v, false).ok()).unwrap_or_default(),
             host_accesses: extra(HOST_ACCESSES)
                 .and_then(|value| HostAccesses::from_str(value, false).ok())
-                .unwrap_or_default(),
+                // The default of the versions that did not remember it.
+                .unwrap_or(HostAccesses::Off),
             torch_allocator: extra(TORCH_ALLOCATOR).and_then(|value| value.parse().ok()),
             sim: sim.and_then(|policy| policy.parse().ok()),
             variables: variables.collect(),
@@ -150,6 +151,7 @@ mod tests {
         let recorded = Recorded::of(&meta(&[], "simulated, lazy"));
         assert_eq!(recorded.sim, Some(SimPolicy::Lazy));
         assert_eq!((recorded.directory, recorded.stacks), (None, Stacks::Auto));
+        assert_eq!(recorded.host_accesses, HostAccesses::Off);
         assert_eq!(Recorded::of(&meta(&[], "NVRM version: 580")).sim, None);
     }
 

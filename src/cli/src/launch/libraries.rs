@@ -32,7 +32,7 @@ const HOST_THREADS: Embedded = Embedded {
     bytes: include_bytes!(env!("STREAMSAN_HOST_THREADS_FILE")),
 };
 
-/// Preloaded behind the runtime with `--host-accesses=fence`.
+/// Preloaded behind the runtime unless `--host-accesses=off`.
 const HOST_ACCESSES: Embedded = Embedded {
     directory: concat!("host-accesses-", env!("STREAMSAN_HOST_ACCESSES_HASH")),
     names: &["libstreamsan_host_accesses.so"],

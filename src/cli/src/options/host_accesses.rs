@@ -3,11 +3,11 @@
 /// The treatment of raw loads and stores of host memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum HostAccesses {
-    /// Nothing: they are not seen
-    #[default]
-    Off,
     /// Memory is fenced by page protection while the device uses it
+    #[default]
     Fence,
+    /// Nothing: they are not seen
+    Off,
 }
 
 impl HostAccesses {
