@@ -125,13 +125,18 @@ fn names_take_the_environment() {
 #[test]
 fn existing_preloads_stay_behind_the_runtime() {
     let bench = Bench::new();
-    let arguments = ["run", "--", "sh", "-c", "echo $LD_PRELOAD"];
-    // A library that is there everywhere and does no harm.
-    let output = finish(bench.command(&arguments).env("LD_PRELOAD", "libpthread.so.0"), 0);
-    let list = stdout(&output);
-    let (first, rest) = list.trim().split_once(':').expect("two entries");
-    assert!(first.ends_with("/libstreamsan_runtime.so"), "{first}");
-    assert_eq!(rest, "libpthread.so.0");
+    let fenced = ["libstreamsan_runtime.so", "libstreamsan_host_accesses.so", "libpthread.so.0"];
+    let not_fenced = ["libstreamsan_runtime.so", "libpthread.so.0"];
+    let runs = [("fence", &fenced[..]), ("off", &not_fenced[..])];
+    for (how, expected) in runs {
+        let how = format!("--host-accesses={how}");
+        let arguments = ["run", &how, "--", "sh", "-c", "echo $LD_PRELOAD"];
+        // A library that is there everywhere and does no harm.
+        let output = finish(bench.command(&arguments).env("LD_PRELOAD", "libpthread.so.0"), 0);
+        let list = stdout(&output);
+        let names = list.trim().split(':').map(|path| path.rsplit('/').next().unwrap_or(path));
+        assert_eq!(names.collect::<Vec<_>>(), expected);
+    }
 }
 
 #[test]

@@ -89,6 +89,19 @@
 //! The claim assumes that addresses are in-bounds uses of the pointer that they are made of: a base
 //! plus an offset, where a product or an unpaired division of a pointer counts as no pointer.
 //!
+//! # Which file decides
+//!
+//! | question | file |
+//! |---|---|
+//! | whether a path condition is sufficient, so that an access under it certainly happens | `fixpoint/interpret.rs` (`exact`) |
+//! | whether a register is an induction variable, with which step | `fixpoint/assumptions.rs` |
+//! | the value of a register behind its loop | `fixpoint/exit_values.rs` |
+//! | which pointer an address comes from | `summary/conclude/origins.rs` |
+//! | whether a loop's range is exact: a loop with a single test whose bound every thread reaches | `launch/evaluator/trip_count.rs` (`full`) |
+//! | whether arithmetic of a launch wraps | `launch/evaluator/no_wrap.rs` |
+//! | whether the bytes of an access are all of its interval | `launch/strided/dimensions.rs` |
+//! | whether another pointer gets the same answer | `launch/translation_bounds.rs` |
+//!
 //! # Deliberately absent
 //!
 //! - The contents of memory: a loaded value is opaque, except for the parameters, words of the
