@@ -17,6 +17,7 @@
 mod access;
 mod batch;
 mod call_stack;
+mod called;
 mod edge;
 mod entity;
 mod exit_code;
@@ -47,6 +48,7 @@ pub use batch::{
     ValueCompare,
 };
 pub use call_stack::{CallFrame, CallStack, shown_path};
+pub use called::without_version;
 pub use edge::{Edge, EdgeKind, Tier};
 pub use entity::{
     Allocation, Backing, Context, Entities, Entity, Event, Kernel, KernelParam, MemoryKind,

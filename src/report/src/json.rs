@@ -60,6 +60,7 @@ struct Lint<'a> {
     count: u64,
     op: u64,
     api: &'a str,
+    call: &'a str,
     stream: Option<u32>,
     event: Option<u32>,
     related: Option<u64>,
@@ -237,6 +238,8 @@ struct Overlap<'a> {
     name: Option<&'a str>,
     memory: Option<&'static str>,
     allocated_by: Option<&'a str>,
+    /// The same by the name that the program's language has for it.
+    allocated_by_call: Option<&'a str>,
     #[serde(flatten)]
     called: Called<'a>,
 }
@@ -246,7 +249,10 @@ struct Access<'a> {
     op: u64,
     stream: Option<u32>,
     stream_name: Option<&'a str>,
+    /// The driver's entry point.
     api: &'a str,
+    /// The call by the name that the program's language has for it.
+    call: &'a str,
     kernel: Option<&'a str>,
     /// The whole readable name, where the name is mangled.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -447,6 +453,7 @@ fn lint<'a>(report: &'a Report<'_>, group: &'a LintGroup) -> Lint<'a> {
         count: group.count,
         op: lint.op.0,
         api: &lint.api,
+        call: report.input.entities.called(&lint.api, lint.stack),
         stream: lint.stream.map(|s| s.0),
         event: lint.event.map(|e| e.0),
         related: lint.related.map(|g| g.0),
@@ -481,6 +488,9 @@ fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
             name: allocation.and_then(|a| a.name.as_deref()),
             memory: allocation.map(|a| a.kind.description()),
             allocated_by: allocation.map(|a| a.api.as_str()).filter(|api| !api.is_empty()),
+            allocated_by_call: allocation
+                .map(|a| report.input.entities.called(&a.api, a.stack))
+                .filter(|call| !call.is_empty()),
             called: called(report, report.stack_of_allocation(finding.allocation)),
         },
         accesses: [access(report, &finding.first), access(report, &finding.second)],
@@ -534,6 +544,7 @@ fn access<'a>(report: &'a Report<'_>, side: &'a FindingAccess) -> Access<'a> {
         stream: side.stream.map(|s| s.0),
         stream_name: stream.and_then(|stream| stream.name.as_deref()),
         api: &side.api,
+        call: report.input.entities.called(&side.api, side.stack),
         kernel: side.kernel.as_deref(),
         kernel_demangled: side.kernel.as_deref().and_then(streamsan_names::whole),
         mode: side.access.mode.weak().description(),

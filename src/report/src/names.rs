@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use streamsan_model::{
     Action, Allocation, AllocationId, ContextId, EventId, FindingAccess, IncompleteReason,
-    MemoryKind, OpSeq, Operation, StreamId, StreamKind,
+    MemoryKind, OpSeq, Operation, StackId, StreamId, StreamKind,
 };
 use streamsan_names::{printable, printable_first, printable_line};
 
@@ -65,14 +65,6 @@ pub(crate) fn op(g: OpSeq) -> String {
     format!("#{}", number(g.0))
 }
 
-/// The maker of an access: a kernel, by its readable name, or an entry point.
-pub(crate) fn what(access: &FindingAccess) -> Cow<'_, str> {
-    match &access.kernel {
-        Some(kernel) => streamsan_names::kernel(kernel),
-        None => printable(&access.api),
-    }
-}
-
 /// A reason of an incomplete run in words, with kernels by their readable names.
 pub fn reason_in_words(reason: &IncompleteReason) -> String {
     let mut readable = reason.clone();
@@ -95,6 +87,19 @@ pub fn reason_in_words(reason: &IncompleteReason) -> String {
 }
 
 impl Report<'_> {
+    /// A call by the name that the program's language has for it.
+    pub(crate) fn called<'a>(&'a self, api: &'a str, stack: Option<StackId>) -> Cow<'a, str> {
+        printable(self.input.entities.called(api, stack))
+    }
+
+    /// The maker of an access: a kernel, by its readable name, or a call.
+    pub(crate) fn what<'a>(&'a self, access: &'a FindingAccess) -> Cow<'a, str> {
+        match &access.kernel {
+            Some(kernel) => streamsan_names::kernel(kernel),
+            None => self.called(&access.api, access.stack),
+        }
+    }
+
     /// `2 races in PyTorch and cuFFT, seen 3 times`, where there are any.
     pub(crate) fn upstream_in_words(&self) -> Option<String> {
         let known = || {
@@ -209,7 +214,7 @@ impl Report<'_> {
         }
         text += allocation.kind.description();
         if !allocation.api.is_empty() {
-            let _ = write!(text, ", {}", printable(&allocation.api));
+            let _ = write!(text, ", {}", self.called(&allocation.api, allocation.stack));
         }
         if self.input.entities.processes().nth(1).is_some()
             && let Some(process) = self.input.entities.process(allocation.process)
@@ -258,7 +263,8 @@ impl Report<'_> {
                 None => String::new(),
             },
         };
-        format!("{}{objects}", printable_first(&operation.api))
+        let name = self.input.entities.called(&operation.api, operation.stack);
+        format!("{}{objects}", printable_first(name))
     }
 
     /// The event that an operation records or waits for.

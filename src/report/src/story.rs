@@ -1,6 +1,6 @@
 //! The story of a race: from the last point that both sides know to the two accesses.
 
-use crate::names::{self, number, op};
+use crate::names::{number, op};
 use crate::text::{self, TextOptions};
 use crate::{Group, Report};
 use std::collections::BTreeMap;
@@ -149,7 +149,7 @@ impl<'a> Story<'a> {
         let mut title = "kernels in full\n";
         for (what, side) in [("(1)", &finding.first), ("(2)", &finding.second)] {
             let whole = side.kernel.as_deref().and_then(streamsan_names::whole);
-            if let Some(whole) = whole.filter(|whole| printable(whole) != names::what(side)) {
+            if let Some(whole) = whole.filter(|whole| printable(whole) != self.report.what(side)) {
                 let _ = writeln!(text, "{title}  {what} {}", printable(&whole));
                 title = "";
             }

@@ -3,7 +3,7 @@
 mod style;
 mod verdict;
 
-use crate::names::{op, plural, seen, size, what};
+use crate::names::{op, plural, seen, size};
 use crate::{Disposition, Group, LintGroup, Report, explain};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -83,7 +83,7 @@ fn lints(report: &Report<'_>, style: Style, options: &TextOptions, text: &mut St
             let report = report.part_of_lint(group);
             let mut line = match report.call_without_place(lint.op) {
                 Some(call) => format!("{call} at {}", op(lint.op)),
-                None => format!("{} at {}", printable(&lint.api), op(lint.op)),
+                None => format!("{} at {}", report.called(&lint.api, lint.stack), op(lint.op)),
             };
             if let Some(related) = lint.related {
                 let _ = write!(line, ", {}", report.call(related));
@@ -271,7 +271,7 @@ fn accesses(report: &Report<'_>, style: Style, finding: &Finding, text: &mut Str
     let rows = [&finding.first, &finding.second].map(|side| {
         [
             side.access.mode.weak().description().to_uppercase(),
-            what(side).into_owned(),
+            report.what(side).into_owned(),
             match finding.class {
                 RaceClass::GraphUnordered => report.node(side),
                 _ => report.side_in_full(side, with_device),
@@ -358,7 +358,8 @@ fn settle(report: &Report<'_>, groups: &[&Group], options: &TextOptions, text: &
     let lints = report.lints.iter().filter(|group| group.disposition != Disposition::Open);
     let lints = lints.map(|group| {
         let lint = &group.lint;
-        let call = format!("{} at {}, id {}", printable(&lint.api), op(lint.op), lint.fingerprint);
+        let called = report.part_of_lint(group).called(&lint.api, lint.stack);
+        let call = format!("{called} at {}, id {}", op(lint.op), lint.fingerprint);
         (&group.disposition, call)
     });
     let all: Vec<_> = findings.chain(lints).collect();
@@ -390,7 +391,7 @@ fn short(report: &Report<'_>, group: &Group) -> String {
         format!(
             "{} {} {place} at {}",
             access.access.mode.weak().description().to_uppercase(),
-            what(access),
+            report.what(access),
             op(access.op)
         )
     };

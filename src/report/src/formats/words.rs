@@ -1,6 +1,6 @@
 //! Sentences that several forms share.
 
-use crate::names::{op, plural, what};
+use crate::names::{op, plural};
 use crate::{Group, LintGroup, Report, explain, text};
 use std::fmt::Write;
 use streamsan_model::{FindingAccess, RaceClass, Severity};
@@ -29,7 +29,7 @@ impl Report<'_> {
             None => "on the host".to_owned(),
         };
         let mode = access.access.mode.weak().description();
-        format!("{mode} by {} {place} at {}", what(access), op(access.op))
+        format!("{mode} by {} {place} at {}", self.what(access), op(access.op))
     }
 
     /// The two accesses of a finding, each with the place of its call where that is known:
@@ -49,7 +49,7 @@ impl Report<'_> {
         let own = self.part_of_lint(group);
         let mut line = match own.call_without_place(lint.op) {
             Some(call) => format!("{call} at {}", op(lint.op)),
-            None => format!("{} at {}", printable(&lint.api), op(lint.op)),
+            None => format!("{} at {}", own.called(&lint.api, lint.stack), op(lint.op)),
         };
         if let Some(related) = lint.related {
             let _ = write!(line, ", {}", own.call(related));
