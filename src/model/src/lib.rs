@@ -18,6 +18,7 @@ mod access;
 mod batch;
 mod call_stack;
 mod called;
+mod creation;
 mod edge;
 mod entity;
 mod exit_code;
@@ -49,6 +50,7 @@ pub use batch::{
 };
 pub use call_stack::{CallFrame, CallStack, shown_path};
 pub use called::without_version;
+pub use creation::Creation;
 pub use edge::{Edge, EdgeKind, Tier};
 pub use entity::{
     Allocation, Backing, Context, Entities, Entity, Event, Kernel, KernelParam, MemoryKind,

@@ -269,7 +269,7 @@ impl Report<'_> {
             (RaceClass::PageableCopyTail, Some(to)) => format!(
                 "copy in {} by the asynchronous form of (1), or copy from page-locked memory, of which \
                  the synchronous form returns when it is done; or ",
-                self.stream(to)
+                self.the_stream(to)
             ),
             _ => String::new(),
         };
@@ -278,35 +278,35 @@ impl Report<'_> {
             (Some(on), Some(to), None) => format!(
                 "record an event on {} after {after} and wait for it in {} before {before}: \
                  cuEventRecord, then cuStreamWaitEvent",
-                self.stream(on),
-                self.stream(to)
+                self.the_stream(on),
+                self.the_stream(to)
             ),
             (Some(on), Some(to), Some(tell)) => format!(
                 "record an interprocess event on {} after {after}, {tell} that it is recorded, and \
                  wait for it in {} before {before}: cuEventRecord, then cuStreamWaitEvent of the \
                  event that cuIpcOpenEventHandle opened",
-                self.stream(on),
-                self.stream(to)
+                self.the_stream(on),
+                self.the_stream(to)
             ),
             (Some(on), None, None) => format!(
                 "let the host wait for {} between {after} and {before}: {}",
-                self.stream(on),
+                self.the_stream(on),
                 self.interface(finding).host_wait(&after)
             ),
             (Some(on), None, Some(tell)) => format!(
                 "record an interprocess event on {} after {after}, {tell} that it is recorded, and \
                  let its host wait for it before {before}: cuEventRecord, then cuEventSynchronize \
                  of the event that cuIpcOpenEventHandle opened",
-                self.stream(on)
+                self.the_stream(on)
             ),
             (None, Some(to), None) => format!(
                 "let the host finish {after} before it issues {before} to {}",
-                self.stream(to)
+                self.the_stream(to)
             ),
             (None, Some(to), Some(tell)) => format!(
                 "let the host finish {after} and {tell} of it, before that process issues {before} \
                  to {}",
-                self.stream(to)
+                self.the_stream(to)
             ),
             (None, None, None) => format!("let the host finish {after} before {before}"),
             (None, None, Some(tell)) => {

@@ -28,6 +28,7 @@ mod several;
 mod spread;
 mod stacks;
 mod story;
+mod streams;
 mod text;
 mod upstream;
 

@@ -1,5 +1,6 @@
 //! The report: the common source of every form of output.
 
+use crate::streams::Namesakes;
 use crate::{
     Coverage, Effect, Folded, Group, KnownUpstream, LintGroup, Settled, TextOptions, Unused,
     formats, json, text,
@@ -53,6 +54,7 @@ pub struct Report<'a> {
     /// The effects of the proposed edges.
     pub(crate) effects: BTreeMap<(Fingerprint, Severity), Effect>,
     pub(crate) operations: BTreeMap<OpSeq, Operation>,
+    pub(crate) namesakes: Namesakes,
     /// The reports of the single traces, in a report over several.
     pub(crate) parts: Vec<Report<'a>>,
     /// The directory that paths of source files are shown relative to.
@@ -111,6 +113,7 @@ impl<'a> Report<'a> {
         }
         Self {
             verdict,
+            namesakes: Namesakes::of(input.entities),
             groups,
             lints,
             unused: Vec::new(),

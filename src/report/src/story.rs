@@ -103,6 +103,7 @@ impl<'a> Story<'a> {
         text.push('\n');
         let first = report.side(finding.first.stream);
         let second = report.side(finding.second.stream);
+        self.tell_streams(&mut text);
         let _ = match finding.knows {
             Some(g) => writeln!(text, "the last point that both sides know\n  {}", report.call(g)),
             None => writeln!(text, "the last point that both sides know\n  none"),
@@ -115,6 +116,18 @@ impl<'a> Story<'a> {
         self.tell_source(&mut text, source_line);
         self.tell_kernels(&mut text);
         printable_text(&text).into_owned()
+    }
+
+    /// Adds the properties of the streams that decide what orders them.
+    fn tell_streams(&self, text: &mut String) {
+        let (report, finding) = (self.report, &self.group.finding);
+        let mut title = "streams\n";
+        for (what, side) in [("(1)", finding.first.stream), ("(2)", finding.second.stream)] {
+            let Some(id) = side else { continue };
+            let Some(kind) = report.stream_kind(id) else { continue };
+            let _ = writeln!(text, "{title}  {what} {}: {kind}", report.stream_in_full(id));
+            title = "";
+        }
     }
 
     /// The records that a wait could have been for, where the later side can be held back.

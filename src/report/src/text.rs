@@ -385,7 +385,7 @@ fn short(report: &Report<'_>, group: &Group) -> String {
     let side = |access: &FindingAccess| {
         let place = match access.stream {
             _ if finding.class == RaceClass::GraphUnordered => "in a graph".to_owned(),
-            Some(stream) => format!("on {}", report.stream(stream)),
+            Some(stream) => format!("on {}", report.the_stream(stream)),
             None => "by the host".to_owned(),
         };
         format!(

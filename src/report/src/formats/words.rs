@@ -25,7 +25,7 @@ impl Report<'_> {
     /// `read by flash_fwd on stream 7 "decode" at #18,233`.
     pub(super) fn access_in_words(&self, access: &FindingAccess) -> String {
         let place = match access.stream {
-            Some(stream) => format!("on {}", self.stream(stream)),
+            Some(stream) => format!("on {}", self.the_stream(stream)),
             None => "on the host".to_owned(),
         };
         let mode = access.access.mode.weak().description();

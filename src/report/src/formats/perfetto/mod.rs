@@ -148,7 +148,7 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
         TrackDescriptor {
             uuid: Some(Track::Stream(stream.id).uuid()),
             parent_uuid: Some(Track::Process(process).uuid()),
-            name: Some(format!("{}: {}", self.report.stream(stream.id), self.times())),
+            name: Some(format!("{}: {}", self.report.name_of_stream(stream), self.times())),
             ..TrackDescriptor::default()
         }
     }

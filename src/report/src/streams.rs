@@ -1,0 +1,186 @@
+//! Streams by the names that their users have for them: `default stream`, `stream "copy"`, `stream
+//! 0x55d0c3a0, the 3rd created at train.py:12`.
+//!
+//! Every form takes its names of streams from here. Invariants: two streams of one trace never have
+//! the same name, and the number 0 never names another stream than CUDA's stream 0.
+
+use crate::Report;
+use crate::names::op;
+use std::collections::BTreeMap;
+use streamsan_model::{DeviceId, Entities, FindingAccess, Stream, StreamId, StreamKind};
+use streamsan_names::printable;
+
+/// The number of streams that would have the same name if it were no more than that.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Namesakes {
+    names: BTreeMap<String, u32>,
+    handles: BTreeMap<u64, u32>,
+    legacy: u32,
+    per_thread: u32,
+}
+
+impl Namesakes {
+    pub(crate) fn of(entities: &Entities) -> Self {
+        let mut namesakes = Self::default();
+        for stream in entities.streams() {
+            *match (&stream.name, stream.kind) {
+                (Some(name), _) => namesakes.names.entry(name.clone()).or_default(),
+                (None, StreamKind::Legacy) => &mut namesakes.legacy,
+                (None, StreamKind::PerThread) => &mut namesakes.per_thread,
+                (None, _) => namesakes.handles.entry(stream.handle).or_default(),
+            } += 1;
+        }
+        namesakes
+    }
+
+    fn has_several(&self, stream: &Stream) -> bool {
+        let count = match (&stream.name, stream.kind) {
+            (Some(name), _) => self.names.get(name),
+            (None, StreamKind::Legacy) => Some(&self.legacy),
+            (None, StreamKind::PerThread) => Some(&self.per_thread),
+            (None, _) => self.handles.get(&stream.handle),
+        };
+        count.is_some_and(|&count| count > 1)
+    }
+}
+
+impl Report<'_> {
+    /// The name of a stream in sentences: `default stream`, `stream "copy"`, `stream 0x55d0c3a0`.
+    pub(crate) fn stream(&self, id: StreamId) -> String {
+        let Some(stream) = self.input.entities.stream(id) else {
+            return format!("unknown stream (the trace's number {id})");
+        };
+        self.name_of_stream(stream)
+    }
+
+    /// The same of a stream that the report need not know, since it ended long ago.
+    pub(crate) fn name_of_stream(&self, stream: &Stream) -> String {
+        let id = stream.id;
+        let is_known = self.input.entities.stream(id).is_some();
+        let several = self.namesakes.has_several(stream) || !is_known;
+        match (&stream.name, stream.kind) {
+            (Some(name), _) => {
+                let name = format!("stream \"{}\"", printable(name));
+                if several { format!("{name} ({:#x})", stream.handle) } else { name }
+            }
+            (None, StreamKind::Legacy) if several => {
+                format!("default stream of {}", self.context(stream.context))
+            }
+            (None, StreamKind::Legacy) => "default stream".to_owned(),
+            (None, StreamKind::PerThread) => match stream.thread.filter(|_| several) {
+                Some(thread) => {
+                    format!("per-thread default stream of host thread {thread}")
+                }
+                None if several => {
+                    format!("per-thread default stream of {}", self.context(stream.context))
+                }
+                None => "per-thread default stream".to_owned(),
+            },
+            (None, StreamKind::Blocking | StreamKind::NonBlocking) => {
+                let name = format!("stream {:#x}", stream.handle);
+                if !several {
+                    return name;
+                }
+                // The driver gives the handle of a destroyed stream to a new one.
+                match self.input.entities.creation(id) {
+                    Some(creation) => format!("{name} (created at {})", op(creation.op)),
+                    None => format!("{name} (the trace's number {id})"),
+                }
+            }
+        }
+    }
+
+    /// The name of a stream where it is listed: with the place that created it, where the stream has
+    /// no name of its own.
+    pub(crate) fn stream_in_full(&self, id: StreamId) -> String {
+        let name = self.stream(id);
+        let entities = self.input.entities;
+        let Some(creation) = entities.creation(id) else { return name };
+        let is_named = entities.stream(id).is_none_or(|stream| stream.name.is_some());
+        let place = self.source_place(creation.stack).filter(|_| !is_named);
+        match place {
+            Some(place) => {
+                let place = place.description();
+                match entities.created_alike(creation) {
+                    1 => format!("{name}, created at {place}"),
+                    _ => format!("{name}, the {} created at {place}", ordinal(creation.nth)),
+                }
+            }
+            None => name,
+        }
+    }
+
+    /// The kind of a stream and its device, as `explain` adds it: `non-blocking, device 0`.
+    pub(crate) fn stream_kind(&self, id: StreamId) -> Option<String> {
+        let stream = self.input.entities.stream(id)?;
+        let kind = stream.kind.description();
+        Some(match self.input.entities.context(stream.context) {
+            Some(context) => format!("{kind}, device {}", context.device),
+            None => kind.to_owned(),
+        })
+    }
+
+    /// The stream in which an access ran, or the host, where accesses are listed.
+    pub(crate) fn side_in_full(&self, access: &FindingAccess, with_device: bool) -> String {
+        let Some(id) = access.stream else { return "host".to_owned() };
+        let name = self.stream_in_full(id);
+        match self.device(access).filter(|_| with_device) {
+            Some(device) => format!("{name}, device {device}"),
+            None => name,
+        }
+    }
+
+    /// Whether the two sides run on different devices.
+    pub(crate) fn devices_differ(&self, a: &FindingAccess, b: &FindingAccess) -> bool {
+        self.device(a).zip(self.device(b)).is_some_and(|(a, b)| a != b)
+    }
+
+    fn device(&self, access: &FindingAccess) -> Option<DeviceId> {
+        let entities = self.input.entities;
+        Some(entities.context(entities.stream(access.stream?)?.context)?.device)
+    }
+
+    /// The stream with its article, or the host: the subject of a sentence.
+    pub(crate) fn side(&self, stream: Option<StreamId>) -> String {
+        let Some(id) = stream else { return "the host".to_owned() };
+        let name = self.stream(id);
+        if name.starts_with("stream ") { name } else { format!("the {name}") }
+    }
+
+    /// The stream as the object of a sentence.
+    pub(crate) fn the_stream(&self, id: StreamId) -> String {
+        self.side(Some(id))
+    }
+}
+
+/// `1st`, `2nd`, `3rd`, `11th`.
+fn ordinal(n: u32) -> String {
+    let ending = match (n % 10, n % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{n}{ending}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ordinal;
+
+    #[test]
+    fn ordinals_end_as_they_are_spoken() {
+        for (n, text) in [
+            (1, "1st"),
+            (2, "2nd"),
+            (3, "3rd"),
+            (4, "4th"),
+            (11, "11th"),
+            (22, "22nd"),
+            (113, "113th"),
+        ] {
+            assert_eq!(ordinal(n), text);
+        }
+    }
+}
