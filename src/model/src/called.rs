@@ -61,6 +61,8 @@ impl Entities {
     /// The name of a call in the program's language: the runtime's where the stack tells it, else
     /// the driver's without the suffixes that programs do not write.
     pub fn called<'a>(&'a self, api: &'a str, stack: Option<StackId>) -> &'a str {
+        // What the host does without the driver has no name in the runtime either.
+        let stack = stack.filter(|_| api.starts_with("cu"));
         let runtime = CallStack::of(self, stack).and_then(|stack| stack.runtime_call());
         runtime.unwrap_or_else(|| without_version(api))
     }

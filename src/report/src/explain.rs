@@ -1,11 +1,8 @@
-//! Explanations in sentences: why a pair is unordered, and what would order it.
+//! Explanations in sentences: why a pair is unordered, and how sure that is.
 
 use crate::Report;
 use crate::names::op;
-use streamsan_model::{
-    Action, Basis, Finding, MemoryKind, OpSeq, ProcessId, ProposedEdge, RaceClass, Severity,
-    StreamId,
-};
+use streamsan_model::{Action, Basis, Finding, MemoryKind, OpSeq, RaceClass, Severity};
 
 /// The explanation of a lint, which has no pair.
 pub(crate) fn lint(class: RaceClass) -> &'static str {
@@ -35,31 +32,6 @@ const TAIL: &str = "(1) may return before its bytes are on the device. CUDA Driv
     sync is performed before the copy is initiated. The function will return once the pageable buffer \
     has been copied to the staging memory for DMA transfer to device memory, but the DMA to final \
     destination may not have completed.\"";
-
-/// The advice where no wait can order the pair.
-fn without_edge(finding: &Finding) -> Option<&'static str> {
-    let same_stream =
-        finding.first.stream.is_some() && finding.first.stream == finding.second.stream;
-    if finding.severity == Severity::Lint {
-        None
-    } else if finding.class == RaceClass::GraphUnordered {
-        Some(
-            "make the node of (2) depend on the node of (1): cuGraphAddDependencies, or while \
-             capturing an event recorded behind (1) and waited for before (2)",
-        )
-    } else if finding.first.op == finding.second.op {
-        Some("split the batch, or let its entries touch different bytes")
-    } else if finding.class == RaceClass::UseAfterFree {
-        Some("free the memory after its last use: no wait can order a use behind its own free")
-    } else if same_stream && finding.second.kernel.is_some() {
-        Some(
-            "let the kernel of (2) wait for its predecessors (griddepcontrol.wait) before it \
-             touches the memory, or launch it without programmatic serialization",
-        )
-    } else {
-        None
-    }
-}
 
 impl Report<'_> {
     /// The lines under "why these are unordered".
@@ -250,103 +222,6 @@ impl Report<'_> {
                 | Action::EventSynchronize { .. }
                 | Action::EventQuery { .. }
         ))
-    }
-
-    /// The line under "fix".
-    pub(crate) fn fix(&self, finding: &Finding) -> Option<String> {
-        // The edge of a graph is no wait of a stream.
-        let edge = finding.proposed_edge.filter(|_| finding.class != RaceClass::GraphUnordered);
-        let Some(edge) = edge else {
-            return without_edge(finding).map(str::to_owned);
-        };
-        let ops = [edge.record_after_op, edge.wait_before_op];
-        let [after, before] = ops.map(|g| self.end_of_edge(finding, &edge, g));
-        let note = match ops.iter().any(|&g| self.is_host_function(finding, g)) {
-            true => "; the host function itself must not make CUDA calls",
-            false => "",
-        };
-        let instead = match (finding.class, edge.in_stream) {
-            (RaceClass::PageableCopyTail, Some(to)) => format!(
-                "copy in {} by the asynchronous form of (1), or copy from page-locked memory, of which \
-                 the synchronous form returns when it is done; or ",
-                self.the_stream(to)
-            ),
-            _ => String::new(),
-        };
-        let told = self.other_process(&edge).map(|process| format!("tell process {process}"));
-        let fix = match (edge.on_stream, edge.in_stream, told) {
-            (Some(on), Some(to), None) => format!(
-                "record an event on {} after {after} and wait for it in {} before {before}: \
-                 cuEventRecord, then cuStreamWaitEvent",
-                self.the_stream(on),
-                self.the_stream(to)
-            ),
-            (Some(on), Some(to), Some(tell)) => format!(
-                "record an interprocess event on {} after {after}, {tell} that it is recorded, and \
-                 wait for it in {} before {before}: cuEventRecord, then cuStreamWaitEvent of the \
-                 event that cuIpcOpenEventHandle opened",
-                self.the_stream(on),
-                self.the_stream(to)
-            ),
-            (Some(on), None, None) => format!(
-                "let the host wait for {} between {after} and {before}: {}",
-                self.the_stream(on),
-                self.interface(finding).host_wait(&after)
-            ),
-            (Some(on), None, Some(tell)) => format!(
-                "record an interprocess event on {} after {after}, {tell} that it is recorded, and \
-                 let its host wait for it before {before}: cuEventRecord, then cuEventSynchronize \
-                 of the event that cuIpcOpenEventHandle opened",
-                self.the_stream(on)
-            ),
-            (None, Some(to), None) => format!(
-                "let the host finish {after} before it issues {before} to {}",
-                self.the_stream(to)
-            ),
-            (None, Some(to), Some(tell)) => format!(
-                "let the host finish {after} and {tell} of it, before that process issues {before} \
-                 to {}",
-                self.the_stream(to)
-            ),
-            (None, None, None) => format!("let the host finish {after} before {before}"),
-            (None, None, Some(tell)) => {
-                format!("let the host finish {after} and {tell} of it, before {before}")
-            }
-        };
-        Some(instead + &fix + note)
-    }
-
-    /// One end of a proposed edge, in words.
-    fn end_of_edge(&self, finding: &Finding, edge: &ProposedEdge, g: OpSeq) -> String {
-        let sides = [(finding.first.op, "(1)"), (finding.second.op, "(2)")];
-        if let Some((_, name)) = sides.iter().find(|(op, _)| *op == g) {
-            return (*name).to_owned();
-        }
-        if !self.is_host_function(finding, g) {
-            return self.call(g);
-        }
-        // The side that is not the other end runs in the function.
-        let is_end = |op: OpSeq| op == edge.record_after_op || op == edge.wait_before_op;
-        let runs = sides.iter().filter(|(op, _)| !is_end(*op)).map(|(_, name)| *name);
-        format!("the host function of {} ({})", runs.collect::<Vec<_>>().join(" or "), self.call(g))
-    }
-
-    /// Whether the call enqueued the host function in which a side of the finding runs.
-    fn is_host_function(&self, finding: &Finding, g: OpSeq) -> bool {
-        let is_side = g == finding.first.op || g == finding.second.op;
-        let action = self.operations.get(&g).map(|operation| &operation.action);
-        !is_side && matches!(action, Some(Action::HostFunction { .. }))
-    }
-
-    /// The process that has to wait, where the two ends of an edge are of two processes.
-    fn other_process(&self, edge: &ProposedEdge) -> Option<ProcessId> {
-        let entities = self.input.entities;
-        let of = |stream: Option<StreamId>, g: OpSeq| match stream {
-            Some(stream) => Some(entities.context(entities.stream(stream)?.context)?.process),
-            None => self.operations.get(&g).map(|operation| operation.process),
-        };
-        let from = of(edge.on_stream, edge.record_after_op)?;
-        of(edge.in_stream, edge.wait_before_op).filter(|&to| to != from)
     }
 
     /// The reason for the confidence.

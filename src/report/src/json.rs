@@ -2,6 +2,7 @@
 
 mod measured;
 
+use crate::fix::{Fix, Step};
 use crate::{Disposition, Group, LintGroup, Report, SourcePlace};
 use serde::Serialize;
 use streamsan_model::{
@@ -218,6 +219,7 @@ struct Finding<'a> {
     nearest: Option<u64>,
     masked_by: Option<u64>,
     proposed_edge: Option<Edge>,
+    fix: Option<FixJson>,
     #[serde(flatten)]
     several: Several,
 }
@@ -279,6 +281,26 @@ struct Pattern {
     rows: u64,
     slice_pitch: u64,
     slices: u64,
+}
+
+/// The fix in words and in calls of the program's interface.
+#[derive(Serialize)]
+struct FixJson {
+    text: String,
+    steps: Vec<StepJson>,
+}
+
+#[derive(Serialize)]
+struct StepJson {
+    place: String,
+    code: String,
+}
+
+impl From<Fix> for FixJson {
+    fn from(fix: Fix) -> Self {
+        let step = |step: Step| StepJson { place: step.place, code: step.code };
+        Self { text: fix.sentence, steps: fix.steps.into_iter().map(step).collect() }
+    }
 }
 
 #[derive(Serialize)]
@@ -498,6 +520,7 @@ fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
         nearest: finding.nearest.map(|g| g.0),
         masked_by: finding.masked_by.map(|g| g.0),
         proposed_edge: finding.proposed_edge.map(|e| edge(report, finding, &e)),
+        fix: report.fix(finding).map(FixJson::from),
         several: several(&group.traces, group.part),
     }
 }

@@ -14,6 +14,7 @@
 mod coverage;
 mod effect;
 mod explain;
+mod fix;
 mod formats;
 mod gate;
 mod group;

@@ -15,6 +15,8 @@ use streamsan_names::printable;
 pub(crate) struct Namesakes {
     names: BTreeMap<String, u32>,
     handles: BTreeMap<u64, u32>,
+    /// Default streams by device, and all of them.
+    devices: BTreeMap<DeviceId, u32>,
     legacy: u32,
     per_thread: u32,
 }
@@ -23,6 +25,12 @@ impl Namesakes {
     pub(crate) fn of(entities: &Entities) -> Self {
         let mut namesakes = Self::default();
         for stream in entities.streams() {
+            if stream.kind == StreamKind::Legacy
+                && stream.name.is_none()
+                && let Some(context) = entities.context(stream.context)
+            {
+                *namesakes.devices.entry(context.device).or_default() += 1;
+            }
             *match (&stream.name, stream.kind) {
                 (Some(name), _) => namesakes.names.entry(name.clone()).or_default(),
                 (None, StreamKind::Legacy) => &mut namesakes.legacy,
@@ -64,7 +72,12 @@ impl Report<'_> {
                 if several { format!("{name} ({:#x})", stream.handle) } else { name }
             }
             (None, StreamKind::Legacy) if several => {
-                format!("default stream of {}", self.context(stream.context))
+                let device = self.input.entities.context(stream.context).map(|c| c.device);
+                let is_one = |device: &DeviceId| self.namesakes.devices.get(device) == Some(&1);
+                match device.filter(is_one) {
+                    Some(device) => format!("default stream of device {device}"),
+                    None => format!("default stream of {}", self.context(stream.context)),
+                }
             }
             (None, StreamKind::Legacy) => "default stream".to_owned(),
             (None, StreamKind::PerThread) => match stream.thread.filter(|_| several) {
@@ -124,7 +137,7 @@ impl Report<'_> {
     pub(crate) fn side_in_full(&self, access: &FindingAccess, with_device: bool) -> String {
         let Some(id) = access.stream else { return "host".to_owned() };
         let name = self.stream_in_full(id);
-        match self.device(access).filter(|_| with_device) {
+        match self.device(access).filter(|_| with_device && !name.contains("device ")) {
             Some(device) => format!("{name}, device {device}"),
             None => name,
         }

@@ -190,10 +190,9 @@ fn error(
         }
     }
     if let Some(fix) = report.fix(finding) {
-        let _ = writeln!(text, "{}\n  {fix}", style.paint(Color::Good, "fix"));
-        let edge = finding.proposed_edge;
-        if let Some(place) = edge.and_then(|edge| report.place_of_edge(finding, &edge)) {
-            let _ = writeln!(text, "  {place}");
+        let _ = writeln!(text, "{}\n  {}", style.paint(Color::Good, "fix"), fix.sentence);
+        for step in &fix.steps {
+            let _ = writeln!(text, "    {}", step.description());
         }
         if let Some(effect) = report.effect(finding) {
             let word = if effect.is_verified() { "verified" } else { "not enough" };

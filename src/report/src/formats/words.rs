@@ -82,13 +82,14 @@ impl Report<'_> {
         let allocated = own.stack_of_allocation(finding.allocation);
         lines.extend(own.place_in_words(allocated).map(|place| format!("allocated at {place}")));
         lines.extend(own.why(finding));
-        lines.extend(own.fix(finding).map(|fix| format!("fix: {fix}")));
+        if let Some(fix) = own.fix(finding) {
+            lines.push(format!("fix: {}", fix.sentence));
+            lines.extend(fix.steps.iter().map(|step| format!("    {}", step.description())));
+        }
         let upstream = group.disposition.upstream();
         lines.extend(
             upstream.map(|upstream| format!("known upstream in {}", upstream.description())),
         );
-        let edge = finding.proposed_edge;
-        lines.extend(edge.and_then(|edge| own.place_of_edge(finding, &edge)));
         lines.push(format!("confidence {}", own.confidence(finding)));
         let amounts = group.spread.amounts().filter(|_| group.traces.is_empty());
         let amounts = amounts.map_or(String::new(), |amounts| format!(" {amounts}"));

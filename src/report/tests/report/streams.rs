@@ -112,7 +112,7 @@ fn default_streams_are_told_apart_where_there_are_several() {
     assert_called(
         &entities,
         [0, 20],
-        ["default stream of context 0 (device 0)", "default stream of context 1 (device 1)"],
+        ["default stream of device 0  ", "default stream of device 1  "],
     );
     assert_called(
         &entities,
