@@ -2,7 +2,9 @@
 
 use crate::Report;
 use crate::names::op;
-use streamsan_model::{Action, Basis, Finding, MemoryKind, OpSeq, RaceClass, Severity};
+use streamsan_model::{
+    Action, Basis, Finding, MemoryKind, OpSeq, RaceClass, Severity, StreamId, StreamKind,
+};
 
 /// The explanation of a lint, which has no pair.
 pub(crate) fn lint(class: RaceClass) -> &'static str {
@@ -27,60 +29,82 @@ pub(crate) fn lint(class: RaceClass) -> &'static str {
 
 /// The documentation on copies that return before they are done: CUDA Driver API and Runtime API,
 /// "API synchronization behavior".
-const TAIL: &str = "(1) may return before its bytes are on the device. CUDA Driver API, API \
-    synchronization behavior: \"For transfers from pageable host memory to device memory, a stream \
+const TAIL: &str = "CUDA Driver API, API synchronization behavior: \"For transfers from pageable host memory to device memory, a stream \
     sync is performed before the copy is initiated. The function will return once the pageable buffer \
     has been copied to the staging memory for DMA transfer to device memory, but the DMA to final \
     destination may not have completed.\"";
 
 impl Report<'_> {
-    /// The lines under "why these are unordered".
-    pub(crate) fn why(&self, finding: &Finding) -> Vec<String> {
-        let first = self.side(finding.first.stream);
-        let second = self.side(finding.second.stream);
-        let mut lines = Vec::new();
-        if finding.severity == Severity::Latent && finding.class == RaceClass::PageableCopyTail {
-            lines.push(
-                "today's driver finishes a copy of up to 64 KiB before the call returns; no documented \
-                 rule says that it does"
-                    .to_owned(),
-            );
-        } else if finding.severity == Severity::Latent {
-            let call = match finding.masked_by {
-                Some(g) if g == finding.first.op => "(1) itself".to_owned(),
-                Some(g) => self.masking(g),
-                None => "behaviour that is not documented".to_owned(),
+    /// Why nothing orders the pair, or what does so today without any guarantee: one sentence.
+    pub(crate) fn why(&self, finding: &Finding) -> String {
+        if finding.severity == Severity::Latent {
+            return match (finding.class, finding.masked_by) {
+                (RaceClass::PageableCopyTail, _) => {
+                    "only today's driver orders them: it finishes a \
+                    copy of up to 64 KiB before the call returns, and no documented rule says that \
+                    it does"
+                        .to_owned()
+                }
+                (_, masked_by) => {
+                    let call = match masked_by {
+                        Some(g) if g == finding.first.op => "(1) itself".to_owned(),
+                        Some(g) => self.masking(g),
+                        None => "behaviour that is not documented".to_owned(),
+                    };
+                    format!(
+                        "only {call} orders them today, and no documented rule says that it does"
+                    )
+                }
             };
-            lines.push(format!(
-                "today {call} happens to order them; no documented rule says that it does"
-            ));
         }
-        if finding.class == RaceClass::GraphUnordered {
-            // The streams that were captured order nothing in the graph; its edges do.
+        if finding.class == RaceClass::UseAfterFree {
+            // No order could help.
+            return self.falls_short(finding).unwrap_or_default();
+        }
+        let reason = if finding.class == RaceClass::GraphUnordered {
+            self.falls_short(finding)
         } else if finding.first.op == finding.second.op {
-            lines.push("both are parts of one call, which have no order among themselves".into());
-        } else if finding.class == RaceClass::UseAfterFree {
-            // Whatever the second side knows, it comes too late.
-        } else if finding.first.stream == finding.second.stream {
-            lines.push(format!(
-                "both were issued to {first}, which does not order this pair{}",
-                self.why_not_in_order(finding)
-            ));
+            Some("both are parts of one call, which have no order among themselves".to_owned())
+        } else if finding.first.stream.is_some() && finding.first.stream == finding.second.stream {
+            let stream = self.side(finding.first.stream);
+            let why = self.why_not_in_order(finding);
+            Some(format!("both were issued to {stream}, which does not order this pair{why}"))
         } else {
+            self.falls_short(finding)
+        };
+        match reason {
+            Some(reason) => format!("no happens-before path: {reason}"),
+            None => "no happens-before path leads from (1) to (2)".to_owned(),
+        }
+    }
+
+    /// The proof: how far the second side knows the first one, and what it would need to know.
+    pub(crate) fn clocks(&self, finding: &Finding) -> Vec<String> {
+        let mut lines = Vec::new();
+        let is_one_stream = finding.first.stream == finding.second.stream;
+        let is_about_order = finding.class != RaceClass::GraphUnordered
+            && finding.class != RaceClass::UseAfterFree
+            && finding.first.op != finding.second.op;
+        if is_about_order && !is_one_stream {
+            let [first, second] =
+                [&finding.first, &finding.second].map(|side| self.side(side.stream));
+            let needs = op(finding.first.op);
             lines.push(match finding.knows {
-                Some(g) => format!(
-                    "{second} knows {first} up to {}{}; it needs at least {}",
-                    op(g),
-                    self.call_without_place(g).map_or(String::new(), |call| format!(" ({call})")),
-                    op(finding.first.op)
-                ),
-                None => format!(
-                    "{second} knows nothing of {first}; it needs at least {}",
-                    op(finding.first.op)
-                ),
+                Some(g) => {
+                    let call = self.call_without_place(g);
+                    let call = call.map_or(String::new(), |call| format!(" ({call})"));
+                    let known = op(g);
+                    format!("{second} knows {first} up to {known}{call}; it needs at least {needs}")
+                }
+                None => format!("{second} knows nothing of {first}; it needs at least {needs}"),
             });
         }
-        lines.extend(self.falls_short(finding));
+        if finding.severity == Severity::Latent {
+            lines.extend(self.falls_short(finding));
+        }
+        if finding.class == RaceClass::PageableCopyTail {
+            lines.push(TAIL.to_owned());
+        }
         lines
     }
 
@@ -92,9 +116,9 @@ impl Report<'_> {
             Some(Action::StreamCreate { .. }) => format!(
                 "the barrier of the legacy default stream, which also holds back streams that are \
                  created later ({})",
-                self.call(g)
+                self.call_there(g)
             ),
-            _ => self.call(g),
+            _ => self.call_there(g),
         }
     }
 
@@ -112,12 +136,12 @@ impl Report<'_> {
 
     /// The explanation of the mistake's class, with the event operation that comes nearest.
     fn falls_short(&self, finding: &Finding) -> Option<String> {
-        let first = self.side(finding.first.stream);
-        let second = self.side(finding.second.stream);
-        let nearest = finding.nearest.map(|g| self.call(g));
+        let first = self.side_of(finding, finding.first.stream);
+        let second = self.side_of(finding, finding.second.stream);
+        let nearest = finding.nearest.map(|g| self.call_there(g));
         let event = finding.nearest.and_then(|g| self.event_of(g)).map(|event| self.event(event));
         let event = event.as_deref().unwrap_or("the event");
-        let at = finding.nearest.map(op);
+        let at = finding.nearest.map(|g| self.there(g));
         Some(match (finding.class, nearest, at) {
             (RaceClass::StaleWait, Some(_), Some(at))
                 if finding.nearest == Some(finding.first.op) =>
@@ -160,11 +184,17 @@ impl Report<'_> {
             (RaceClass::WaitBeforeRecord, ..) => {
                 "the wait came before any record of its event, and so waits for nothing".to_owned()
             }
-            (RaceClass::LegacyVsNonblocking, ..) => {
-                "the legacy default stream and a non-blocking stream do not order each other"
+            (RaceClass::LegacyVsNonblocking, ..) => match self.legacy_first(finding) {
+                Some(true) => format!("{second} is non-blocking, and so {first} does not order it"),
+                Some(false) => {
+                    format!("{first} is non-blocking, and so {second} does not order it")
+                }
+                None => "the default stream does not order a non-blocking stream".to_owned(),
+            },
+            (RaceClass::PageableCopyTail, ..) => {
+                "(1) may return before its bytes are on the device, and nothing waits for them"
                     .to_owned()
             }
-            (RaceClass::PageableCopyTail, ..) => TAIL.to_owned(),
             (RaceClass::HostReadEarly | RaceClass::HostBufferReuse, ..)
                 if finding.first.stream.is_none() =>
             {
@@ -210,6 +240,29 @@ impl Report<'_> {
             (_, Some(call), _) => format!("what comes nearest: {call}"),
             (_, None, _) => return None,
         })
+    }
+
+    /// Whether the first side is the legacy default stream, where one of them is known to be it.
+    fn legacy_first(&self, finding: &Finding) -> Option<bool> {
+        let is_legacy = |stream: Option<StreamId>| {
+            Some(self.input.entities.stream(stream?)?.kind == StreamKind::Legacy)
+        };
+        let [first, second] = [is_legacy(finding.first.stream)?, is_legacy(finding.second.stream)?];
+        (first != second).then_some(first)
+    }
+
+    /// A call in words with the line that made it, or its number where the line is not known.
+    fn call_there(&self, g: OpSeq) -> String {
+        match self.call_without_place(g) {
+            Some(call) => format!("{call} at {}", self.there(g)),
+            None => self.there(g),
+        }
+    }
+
+    /// The line that made a call, or the call's number.
+    fn there(&self, g: OpSeq) -> String {
+        let stack = self.operations.get(&g).and_then(|operation| operation.stack);
+        self.source_place(stack).map_or_else(|| op(g), |place| place.description())
     }
 
     /// Whether the event operation that comes nearest is a wait, where it is at hand.

@@ -36,16 +36,26 @@ impl Step {
 }
 
 /// The advice where no wait can order the pair.
-fn without_edge(finding: &Finding) -> Option<&'static str> {
+fn without_edge(finding: &Finding, interface: Interface) -> Option<&'static str> {
     let same_stream =
         finding.first.stream.is_some() && finding.first.stream == finding.second.stream;
     if finding.severity == Severity::Lint {
         None
     } else if finding.class == RaceClass::GraphUnordered {
-        Some(
-            "make the node of (2) depend on the node of (1): cuGraphAddDependencies, or while \
-             capturing an event recorded behind (1) and waited for before (2)",
-        )
+        Some(match interface {
+            Interface::Driver => {
+                "make the node of (2) depend on the node of (1): cuGraphAddDependencies, or while \
+                 capturing an event recorded behind (1) and waited for before (2)"
+            }
+            Interface::Runtime => {
+                "make the node of (2) depend on the node of (1): cudaGraphAddDependencies, or \
+                 while capturing an event recorded behind (1) and waited for before (2)"
+            }
+            _ => {
+                "while capturing, record an event behind (1) and wait for it before (2), so that \
+                 the node of (2) depends on the node of (1)"
+            }
+        })
     } else if finding.first.op == finding.second.op {
         Some("split the batch, or let its entries touch different bytes")
     } else if finding.class == RaceClass::UseAfterFree {
@@ -65,11 +75,11 @@ impl Report<'_> {
     pub(crate) fn fix(&self, finding: &Finding) -> Option<Fix> {
         // The edge of a graph is no wait of a stream.
         let edge = finding.proposed_edge.filter(|_| finding.class != RaceClass::GraphUnordered);
+        let (interface, is_common) = self.interface(finding);
         let Some(edge) = edge else {
-            let sentence = without_edge(finding)?.to_owned();
+            let sentence = without_edge(finding, interface)?.to_owned();
             return Some(Fix { sentence, steps: Vec::new() });
         };
-        let (interface, is_common) = self.interface(finding);
         let fix = Proposal { report: self, finding, edge, interface };
         Some(match self.other_process(&edge) {
             Some(process) => fix.between_processes(process),
@@ -110,7 +120,7 @@ struct Proposal<'a> {
 impl Proposal<'_> {
     /// The order by an event, or by the host where one of the ends is the host's.
     fn by_events(&self) -> Fix {
-        let Self { report, edge, .. } = self;
+        let Self { edge, .. } = self;
         let [after, before] = self.ends();
         let (sentence, steps) = match (edge.on_stream, edge.in_stream) {
             (Some(on), Some(to)) => {
@@ -119,7 +129,7 @@ impl Proposal<'_> {
             }
             (Some(_), None) => return self.by_the_host(),
             (None, Some(to)) => {
-                let to = report.the_stream(to);
+                let to = self.stream(to);
                 (format!("let the host finish {after} before it issues {before} to {to}"), vec![])
             }
             (None, None) => (format!("let the host finish {after} before {before}"), vec![]),
@@ -128,11 +138,11 @@ impl Proposal<'_> {
     }
 
     fn between_streams(&self, on: StreamId, to: StreamId) -> (String, Vec<Step>) {
-        let Self { report, interface, .. } = self;
+        let Self { interface, .. } = self;
         let [after, before] = self.ends();
         let [at_record, at_wait] = self.places();
         let [from_code, to_code] = [on, to].map(|stream| self.expression(stream));
-        let [from, into] = [on, to].map(|stream| report.the_stream(stream));
+        let [from, into] = [on, to].map(|stream| self.stream(stream));
         if let Some(code) = self.free_behind_a_use().and_then(|()| interface.note_use(&from_code)) {
             let sentence = format!(
                 "tell the allocator that {from} uses the tensor, before its memory is given back"
@@ -157,7 +167,7 @@ impl Proposal<'_> {
         let [after, before] = self.ends();
         let [at_record, at_wait] = self.places();
         let code = self.interface.host_wait(&self.expression(on));
-        let on = self.report.the_stream(on);
+        let on = self.stream(on);
         let place = match self.interface {
             // The array is at hand where it was made.
             Interface::Jax => at_record,
@@ -168,7 +178,7 @@ impl Proposal<'_> {
     }
 
     fn between_processes(&self, process: ProcessId) -> Fix {
-        let Self { report, edge, .. } = self;
+        let Self { edge, .. } = self;
         let [after, before] = self.ends();
         let tell = format!("tell process {process}");
         let sentence = match (edge.on_stream, edge.in_stream) {
@@ -176,19 +186,19 @@ impl Proposal<'_> {
                 "record an interprocess event on {} after {after}, {tell} that it is recorded, and \
                  wait for it in {} before {before}: cuEventRecord, then cuStreamWaitEvent of the \
                  event that cuIpcOpenEventHandle opened",
-                report.the_stream(on),
-                report.the_stream(to)
+                self.stream(on),
+                self.stream(to)
             ),
             (Some(on), None) => format!(
                 "record an interprocess event on {} after {after}, {tell} that it is recorded, and \
                  let its host wait for it before {before}: cuEventRecord, then cuEventSynchronize \
                  of the event that cuIpcOpenEventHandle opened",
-                report.the_stream(on)
+                self.stream(on)
             ),
             (None, Some(to)) => format!(
                 "let the host finish {after} and {tell} of it, before that process issues {before} \
                  to {}",
-                report.the_stream(to)
+                self.stream(to)
             ),
             (None, None) => {
                 format!("let the host finish {after} and {tell} of it, before {before}")
@@ -210,7 +220,7 @@ impl Proposal<'_> {
             (RaceClass::PageableCopyTail, Some(to)) => format!(
                 "copy in {} by the asynchronous form of (1), or copy from page-locked memory, of \
                  which the synchronous form returns when it is done; or ",
-                self.report.the_stream(to)
+                self.stream(to)
             ),
             _ => String::new(),
         }
@@ -254,6 +264,10 @@ impl Proposal<'_> {
             format!("after {}", at_record.unwrap_or(after)),
             format!("before {}", at_wait.unwrap_or(before)),
         ]
+    }
+
+    fn stream(&self, id: StreamId) -> String {
+        self.report.side_of(self.finding, Some(id))
     }
 
     /// A stream as code has it: by its name where that could be one, else by the side that uses it.

@@ -50,3 +50,7 @@ pub use stacks::SourcePlace;
 pub use story::Story;
 pub use text::TextOptions;
 pub use upstream::{KnownUpstream, UpstreamEntry};
+
+/// A line of a source file, counted from 1, without its indentation; `None` where it cannot be read,
+/// or where its file is not to be shown.
+pub type SourceLine<'s> = dyn FnMut(&str, u32) -> Option<String> + 's;

@@ -154,10 +154,18 @@ impl Report<'_> {
 
     /// `allocation 41: 64.0 MiB of device memory, cuMemAlloc_v2`.
     pub(crate) fn allocation_in_full(&self, id: AllocationId) -> String {
+        match self.allocation(id) {
+            Some(_) => format!("allocation {id}: {}", self.allocation_in_words(id)),
+            None => format!("allocation {id}, of which nothing is known"),
+        }
+    }
+
+    /// `64.0 MiB of device memory, cudaMalloc`.
+    pub(crate) fn allocation_in_words(&self, id: AllocationId) -> String {
         let Some(allocation) = self.allocation(id) else {
-            return format!("allocation {id}, of which nothing is known");
+            return "memory of which nothing is known".to_owned();
         };
-        let mut text = format!("allocation {id}: ");
+        let mut text = String::new();
         if allocation.kind != MemoryKind::Pageable {
             let _ = write!(text, "{} of ", size(allocation.range.len()));
         }

@@ -7,7 +7,7 @@ use streamsan_model::{
 use streamsan_names::printable;
 
 /// Own frames of a stack that are listed; the JSON form has all of them.
-const LISTED: usize = 4;
+pub(crate) const LISTED: usize = 4;
 /// The number of listed frames where no frame is the program's.
 const LISTED_OF_OTHERS: usize = 2;
 
@@ -53,7 +53,7 @@ impl Report<'_> {
     }
 
     /// The lines of all own frames of a stack, innermost first, as far as they have files.
-    fn own_places(&self, id: Option<StackId>) -> Vec<SourcePlace> {
+    pub(crate) fn own_places(&self, id: Option<StackId>) -> Vec<SourcePlace> {
         let Some(stack) = self.stack(id) else { return Vec::new() };
         stack.own().map_while(|frame| self.place_of_frame(frame)).collect()
     }
@@ -65,10 +65,11 @@ impl Report<'_> {
         Some(self.frame(frame))
     }
 
-    /// The program's frames, innermost first; the nearest others where none is known to be its own.
-    pub(crate) fn listed(&self, id: Option<StackId>) -> Vec<String> {
+    /// The innermost frames of the program, at most so many; the nearest others where none is known to
+    /// be its own.
+    pub(crate) fn listed(&self, id: Option<StackId>, most: usize) -> Vec<String> {
         let Some(stack) = self.stack(id) else { return Vec::new() };
-        let own: Vec<String> = stack.own().take(LISTED).map(|frame| self.frame(frame)).collect();
+        let own: Vec<String> = stack.own().take(most).map(|frame| self.frame(frame)).collect();
         if !own.is_empty() {
             return own;
         }

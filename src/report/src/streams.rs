@@ -7,7 +7,7 @@
 use crate::Report;
 use crate::names::op;
 use std::collections::BTreeMap;
-use streamsan_model::{DeviceId, Entities, FindingAccess, Stream, StreamId, StreamKind};
+use streamsan_model::{DeviceId, Entities, Finding, FindingAccess, Stream, StreamId, StreamKind};
 use streamsan_names::printable;
 
 /// The number of streams that would have the same name if it were no more than that.
@@ -158,6 +158,24 @@ impl Report<'_> {
         let Some(id) = stream else { return "the host".to_owned() };
         let name = self.stream(id);
         if name.starts_with("stream ") { name } else { format!("the {name}") }
+    }
+
+    /// A stream in a sentence about a pair, where the handle of a stream without a name would say
+    /// less than its side.
+    pub(crate) fn side_of(&self, finding: &Finding, stream: Option<StreamId>) -> String {
+        let known = stream.and_then(|id| self.input.entities.stream(id));
+        let is_nameless = known.is_some_and(|stream| {
+            stream.name.is_none()
+                && matches!(stream.kind, StreamKind::Blocking | StreamKind::NonBlocking)
+        });
+        if is_nameless && finding.first.stream != finding.second.stream {
+            for (side, number) in [(&finding.first, "(1)"), (&finding.second, "(2)")] {
+                if side.stream == stream {
+                    return format!("the stream of {number}");
+                }
+            }
+        }
+        self.side(stream)
     }
 
     /// The stream as the object of a sentence.

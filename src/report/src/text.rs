@@ -1,15 +1,17 @@
-//! The text form.
+//! The text form. What it says of a finding is in `full`.
 
+mod full;
+mod quote;
 mod style;
 mod verdict;
+mod wrap;
 
 use crate::names::{op, plural, seen, size};
-use crate::{Disposition, Group, LintGroup, Report, explain};
+use crate::{Disposition, Group, LintGroup, Report, SourceLine, explain};
+pub(crate) use full::{Printing, first_touch};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use streamsan_model::{
-    Confidence, Extent, Finding, FindingAccess, MemoryKind, RaceClass, Severity,
-};
+use streamsan_model::{Confidence, Finding, FindingAccess, RaceClass, Severity};
 use streamsan_names::{printable, printable_line};
 pub(crate) use style::{Color, Style};
 
@@ -18,6 +20,8 @@ pub(crate) use style::{Color, Style};
 pub struct TextOptions {
     /// Whether to use ANSI colours. `NO_COLOR` and the terminal are the caller's to ask.
     pub color: bool,
+    /// Columns of the terminal; `None` where there is none, for lines of a fixed width.
+    pub columns: Option<usize>,
     /// Number of folded findings of each kind (errors, warnings) that are printed; `None` for all.
     pub max_findings: Option<usize>,
     /// Whether lints inside libraries are listed, not only counted. Those that fail the build are
@@ -27,7 +31,11 @@ pub struct TextOptions {
     pub list_known_upstream: bool,
 }
 
-pub(crate) fn render(report: &Report<'_>, options: &TextOptions) -> String {
+pub(crate) fn render(
+    report: &Report<'_>,
+    options: &TextOptions,
+    sources: &mut SourceLine<'_>,
+) -> String {
     let style = Style { color: options.color };
     let limit = options.max_findings.unwrap_or(usize::MAX);
     let (counted, settled): (Vec<&Group>, Vec<&Group>) =
@@ -39,7 +47,7 @@ pub(crate) fn render(report: &Report<'_>, options: &TextOptions) -> String {
         let same = |other: &&&Group| other.finding.severity == group.finding.severity;
         let number = errors[..=position].iter().filter(same).count();
         let total = errors.iter().filter(same).count();
-        error(report, style, group, (number, total), &mut text);
+        Printing::new(options, sources).finding(report, group, (number, total), &mut text);
         text.push('\n');
     }
     note_rest(errors.len(), limit, &mut text);
@@ -51,10 +59,17 @@ pub(crate) fn render(report: &Report<'_>, options: &TextOptions) -> String {
     text
 }
 
-/// A finding in full, whether it reaches the threshold or not.
-pub(crate) fn in_full(report: &Report<'_>, group: &Group, color: bool) -> String {
+/// A finding in full, whether it reaches the threshold or not, with all that is known of it.
+pub(crate) fn in_full(
+    report: &Report<'_>,
+    group: &Group,
+    options: &TextOptions,
+    sources: &mut SourceLine<'_>,
+) -> String {
     let mut text = String::new();
-    error(report, Style { color }, group, (1, 1), &mut text);
+    let mut printing = Printing::new(options, sources);
+    printing.in_detail = true;
+    printing.finding(report, group, (1, 1), &mut text);
     text
 }
 
@@ -129,185 +144,6 @@ pub(crate) fn headline(report: &Report<'_>, finding: &Finding) -> String {
         size(finding.overlap.len()),
         report.memory(finding.allocation)
     )
-}
-
-/// A finding in full; `position` is its number among those of its severity, and theirs.
-fn error(
-    report: &Report<'_>,
-    style: Style,
-    group: &Group,
-    (position, total): (usize, usize),
-    text: &mut String,
-) {
-    let (whole, report) = (report, report.part_of(group));
-    let finding = &group.finding;
-    let _ = writeln!(
-        text,
-        "{}: {}   {} {position} of {total}, {}, id {}",
-        match group.fails {
-            true => style.paint(Color::Error, &format!("error[{}]", finding.class.description())),
-            false => {
-                style.paint(Color::Warning, &format!("warning[{}]", finding.class.description()))
-            }
-        },
-        style.paint(Color::Strong, &headline(report, finding)),
-        finding.severity.description(),
-        seen(group.count),
-        finding.fingerprint
-    );
-    if let Some(traces) = whole.in_traces(&group.traces) {
-        let told = whole.trace_of(group.part);
-        let _ = writeln!(text, "  = {traces}; numbers below are those of {told}");
-    } else if let Some(amounts) = group.spread.amounts() {
-        let _ = writeln!(
-            text,
-            "  = seen {amounts}; below is the occurrence at {}",
-            op(group.finding.second.op)
-        );
-    }
-    if let Some(upstream) = group.disposition.upstream() {
-        let _ = writeln!(text, "  = known upstream in {}", upstream.description());
-    }
-    if finding.severity != Severity::Lint {
-        let _ = writeln!(text, "  = {}", place(report, finding));
-        if let Some(touch) = first_touch(finding) {
-            let _ = writeln!(text, "  = {touch}");
-        }
-        let allocated = report.stack_of_allocation(finding.allocation);
-        if let Some(place) = report.place_in_words(allocated) {
-            let _ = writeln!(text, "  = allocated at {place}");
-        }
-    }
-    accesses(report, style, finding, text);
-    if finding.severity != Severity::Lint {
-        let title = match finding.severity {
-            Severity::Latent => "why this order cannot be relied on",
-            _ => "why these are unordered",
-        };
-        let _ = writeln!(text, "{}", style.paint(Color::Strong, title));
-        for line in report.why(finding) {
-            let _ = writeln!(text, "  {line}");
-        }
-    }
-    if let Some(fix) = report.fix(finding) {
-        let _ = writeln!(text, "{}\n  {}", style.paint(Color::Good, "fix"), fix.sentence);
-        for step in &fix.steps {
-            let _ = writeln!(text, "    {}", step.description());
-        }
-        if let Some(effect) = report.effect(finding) {
-            let word = if effect.is_verified() { "verified" } else { "not enough" };
-            let _ = writeln!(text, "  {word}: {}", effect.description());
-        }
-    }
-    let _ = writeln!(text, "confidence {}", report.confidence(finding));
-    if group.count > 1 && group.traces.is_empty() {
-        let _ = writeln!(text, "first seen at {}, last at {}", op(group.first), op(group.last));
-        if let Some(pairs) = report.pairs_in_words(&group.spread) {
-            let _ = writeln!(text, "{pairs}");
-        }
-    }
-}
-
-/// `bytes 0x2000..0x3000 (+0x1000 in allocation 41: 64.0 MiB of device memory, cuMemAlloc_v2)`.
-fn place(report: &Report<'_>, finding: &Finding) -> String {
-    let range = finding.overlap;
-    let offset = match report.allocation(finding.allocation) {
-        // All ordinary memory of a process is one allocation: an offset in it is an address.
-        Some(allocation)
-            if allocation.kind != MemoryKind::Pageable && allocation.range.covers(range) =>
-        {
-            format!("+{:#x} in ", range.start - allocation.range.start)
-        }
-        _ => String::new(),
-    };
-    format!(
-        "bytes {:#x}..{:#x} ({offset}{})",
-        range.start,
-        range.end,
-        report.allocation_in_full(finding.allocation)
-    )
-}
-
-/// Where the host's touch of one byte lies among the bytes of the other side. A fence shows the
-/// first touch of the memory that it protects, whatever the host does with the rest.
-pub(crate) fn first_touch(finding: &Finding) -> Option<String> {
-    let (host, other, number) = match (finding.first.stream, finding.second.stream) {
-        (Some(_), None) => (&finding.second, &finding.first, "(1)"),
-        (None, Some(_)) => (&finding.first, &finding.second, "(2)"),
-        _ => return None,
-    };
-    let (touch, bytes) = (host.access.extent.hull(), other.access.extent.hull());
-    let is_one_byte = host.api == TOUCHED && touch.len() == 1 && bytes.len() > 1;
-    let at =
-        touch.start.checked_sub(bytes.start).filter(|_| is_one_byte && touch.end <= bytes.end)?;
-    Some(format!("first touch at +{at:#x} of the bytes of {number}"))
-}
-
-/// The recording's name of a host load or store that was seen without an annotation.
-const TOUCHED: &str = "host access";
-
-/// The bytes that an access touches, where they are more than the overlap.
-fn touched(finding: &Finding, access: &FindingAccess) -> String {
-    match &access.access.extent {
-        Extent::Range(range) if *range == finding.overlap => String::new(),
-        Extent::Range(range) => format!("of {:#x}..{:#x}", range.start, range.end),
-        Extent::Strided(p) => format!(
-            "of {} of {} every {} from {:#x}",
-            plural(p.rows.saturating_mul(p.slices), "row", "rows"),
-            size(p.width),
-            size(p.pitch),
-            p.start
-        ),
-    }
-}
-
-/// Longer cells move the rest of their own line only.
-const WIDEST_CELL: usize = 48;
-
-/// The two numbered lines, in columns.
-fn accesses(report: &Report<'_>, style: Style, finding: &Finding, text: &mut String) {
-    let with_device = report.devices_differ(&finding.first, &finding.second);
-    let rows = [&finding.first, &finding.second].map(|side| {
-        [
-            side.access.mode.weak().description().to_uppercase(),
-            report.what(side).into_owned(),
-            match finding.class {
-                RaceClass::GraphUnordered => report.node(side),
-                _ => report.side_in_full(side, with_device),
-            },
-            format!("op {}", op(side.op)),
-        ]
-    });
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.filter(|&width| width <= WIDEST_CELL).max()
-    };
-    let widths = [0, 1, 2, 3].map(|column| width(column).unwrap_or(0));
-    for (number, (row, side)) in rows.iter().zip([&finding.first, &finding.second]).enumerate() {
-        let mut line = format!("  ({})", number + 1);
-        for (column, cell) in row.iter().enumerate() {
-            let padded = format!("{cell:<width$}", width = widths[column]);
-            let color = if column == 0 { Color::Strong } else { Color::Plain };
-            let _ = write!(
-                line,
-                "{}{}",
-                if column == 0 { " " } else { "  " },
-                style.paint(color, &padded)
-            );
-        }
-        let touched = touched(finding, side);
-        if !touched.is_empty() {
-            let _ = write!(line, "  {touched}");
-        }
-        if number == 1 {
-            line += "  \u{2190} issued here";
-        }
-        let _ = writeln!(text, "{}", line.trim_end());
-        for (depth, frame) in report.listed(side.stack).iter().enumerate() {
-            let word = if depth == 0 { "at" } else { "by" };
-            let _ = writeln!(text, "        {word} {frame}");
-        }
-    }
 }
 
 /// Findings below the threshold: a headline for each class, a line for each finding.

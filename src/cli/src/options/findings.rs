@@ -28,8 +28,8 @@ pub(crate) struct GateOptions {
     pub(crate) no_known_upstream: bool,
 }
 
-/// Which findings are printed.
-#[derive(Clone, Copy, Debug, Args)]
+/// Which findings are printed, and with which lines of sources.
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Listed {
     /// Print at most this many findings of each kind; 0 prints all, and files always get all
     #[arg(long, value_name = "N", default_value_t = Listed::default().max_findings)]
@@ -40,19 +40,29 @@ pub(crate) struct Listed {
     /// List the races that are known in libraries and not the program's to mend, too
     #[arg(long)]
     list_known_upstream: bool,
+    /// Print lines of source files below this directory; may be given several times. Without it,
+    /// those below the current directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) source_root: Vec<PathBuf>,
 }
 
 impl Default for Listed {
     fn default() -> Self {
-        Self { max_findings: 50, list_library_lints: false, list_known_upstream: false }
+        Self {
+            max_findings: 50,
+            list_library_lints: false,
+            list_known_upstream: false,
+            source_root: Vec::new(),
+        }
     }
 }
 
 impl Listed {
     /// The parts that the text form prints.
-    pub(crate) fn text(self, color: bool) -> TextOptions {
+    pub(crate) fn text(&self, color: bool, columns: Option<usize>) -> TextOptions {
         TextOptions {
             color,
+            columns,
             max_findings: Some(self.max_findings).filter(|&limit| limit > 0),
             list_library_lints: self.list_library_lints,
             list_known_upstream: self.list_known_upstream,

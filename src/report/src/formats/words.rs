@@ -1,6 +1,7 @@
 //! Sentences that several forms share.
 
 use crate::names::{op, plural};
+use crate::stacks::LISTED;
 use crate::{Group, LintGroup, Report, explain, text};
 use std::fmt::Write;
 use streamsan_model::{FindingAccess, RaceClass, Severity};
@@ -72,7 +73,7 @@ impl Report<'_> {
         let mut lines = Vec::new();
         for (number, side) in [("(1)", &finding.first), ("(2)", &finding.second)] {
             lines.push(format!("{number} {}", own.access_in_words(side)));
-            for (depth, frame) in own.listed(side.stack).iter().enumerate() {
+            for (depth, frame) in own.listed(side.stack, LISTED).iter().enumerate() {
                 let word = if depth == 0 { "at" } else { "by" };
                 lines.push(format!("    {word} {frame}"));
             }
@@ -81,7 +82,7 @@ impl Report<'_> {
         lines.extend(text::first_touch(finding));
         let allocated = own.stack_of_allocation(finding.allocation);
         lines.extend(own.place_in_words(allocated).map(|place| format!("allocated at {place}")));
-        lines.extend(own.why(finding));
+        lines.push(own.why(finding));
         if let Some(fix) = own.fix(finding) {
             lines.push(format!("fix: {}", fix.sentence));
             lines.extend(fix.steps.iter().map(|step| format!("    {}", step.description())));

@@ -84,8 +84,7 @@ fn everything(report: &Report<'_>, operations: &[Operation]) -> String {
         let mut story = Story::new(report, group);
         operations.iter().for_each(|operation| story.operation(operation));
         let told = story.render(&options, &mut source_line);
-        let at = told.find("\nsource\n").map_or("", |at| &told[at..]);
-        let _ = write!(text, "\nexplain {}{at}", group.finding.fingerprint);
+        let _ = write!(text, "\nexplain {}\n{told}", group.finding.fingerprint);
         let _ = write!(text, "\nsuppress {}", report.suppression_of(group));
     }
     for group in report.lints() {
