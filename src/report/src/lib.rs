@@ -48,7 +48,7 @@ pub use settled::{Open, Settled};
 pub use several::InTrace;
 pub use stacks::SourcePlace;
 pub use story::Story;
-pub use text::TextOptions;
+pub use text::{Detail, TextOptions};
 pub use upstream::{KnownUpstream, UpstreamEntry};
 
 /// A line of a source file, counted from 1, without its indentation; `None` where it cannot be read,

@@ -1,7 +1,9 @@
 //! The text form. What it says of a finding is in `full`.
 
+mod concise;
 mod full;
 mod quote;
+mod statistics;
 mod style;
 mod verdict;
 mod wrap;
@@ -15,6 +17,18 @@ use streamsan_model::{Confidence, Finding, FindingAccess, RaceClass, Severity};
 use streamsan_names::{printable, printable_line};
 pub(crate) use style::{Color, Style};
 
+/// How much the text form says of a finding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Both accesses, why nothing orders them, and the fix.
+    #[default]
+    Full,
+    /// One line.
+    Concise,
+    /// Nothing: findings are only counted, by class, allocation and pair of call sites.
+    Counted,
+}
+
 /// How the text form is printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextOptions {
@@ -22,7 +36,10 @@ pub struct TextOptions {
     pub color: bool,
     /// Columns of the terminal; `None` where there is none, for lines of a fixed width.
     pub columns: Option<usize>,
-    /// Number of folded findings of each kind (errors, warnings) that are printed; `None` for all.
+    /// How much is said of each finding.
+    pub detail: Detail,
+    /// Number of folded findings of each kind (errors, warnings) that are printed in full, and of
+    /// rows of each table of [`Detail::Counted`]; `None` for all.
     pub max_findings: Option<usize>,
     /// Whether lints inside libraries are listed, not only counted. Those that fail the build are
     /// always listed.
@@ -37,26 +54,46 @@ pub(crate) fn render(
     sources: &mut SourceLine<'_>,
 ) -> String {
     let style = Style { color: options.color };
+    let mut text = String::new();
+    match options.detail {
+        Detail::Full => in_order(report, options, sources, &mut text),
+        Detail::Concise => concise::render(report, style, &mut text),
+        Detail::Counted => {
+            statistics::render(report, options.max_findings.unwrap_or(usize::MAX), &mut text);
+        }
+    }
+    verdict::render(report, style, &mut text);
+    text
+}
+
+/// Findings that fail in full, then the others in lines.
+fn in_order(
+    report: &Report<'_>,
+    options: &TextOptions,
+    sources: &mut SourceLine<'_>,
+    text: &mut String,
+) {
+    let style = Style { color: options.color };
     let limit = options.max_findings.unwrap_or(usize::MAX);
     let (counted, settled): (Vec<&Group>, Vec<&Group>) =
         report.groups.iter().partition(|group| group.disposition == Disposition::Open);
     let (errors, warnings): (Vec<&Group>, Vec<&Group>) =
         counted.into_iter().partition(|group| group.fails);
-    let mut text = String::new();
     for (position, group) in errors.iter().enumerate().take(limit) {
         let same = |other: &&&Group| other.finding.severity == group.finding.severity;
         let number = errors[..=position].iter().filter(same).count();
         let total = errors.iter().filter(same).count();
-        Printing::new(options, sources).finding(report, group, (number, total), &mut text);
+        Printing::new(options, sources).finding(report, group, (number, total), text);
         text.push('\n');
     }
-    note_rest(errors.len(), limit, &mut text);
-    warn(report, style, &warnings[..warnings.len().min(limit)], &mut text);
-    note_rest(warnings.len(), limit, &mut text);
-    lints(report, style, options, &mut text);
-    settle(report, &settled, options, &mut text);
-    verdict::render(report, style, &mut text);
-    text
+    let mut is_cut = note_rest(errors.len(), limit, text);
+    warn(report, style, &warnings[..warnings.len().min(limit)], text);
+    is_cut |= note_rest(warnings.len(), limit, text);
+    is_cut |= lints(report, style, options, text);
+    is_cut |= settle(report, &settled, options, text);
+    if is_cut && limit > 0 {
+        tell_how_to_see_the_rest(report, text);
+    }
 }
 
 /// A finding in full, whether it reaches the threshold or not, with all that is known of it.
@@ -74,7 +111,8 @@ pub(crate) fn in_full(
 }
 
 /// Lints: a headline for each class, a line for each call. Those inside libraries are one line.
-fn lints(report: &Report<'_>, style: Style, options: &TextOptions, text: &mut String) {
+/// Answers whether some were left out.
+fn lints(report: &Report<'_>, style: Style, options: &TextOptions, text: &mut String) -> bool {
     let limit = options.max_findings.unwrap_or(usize::MAX);
     let mut classes: BTreeMap<RaceClass, Vec<&LintGroup>> = BTreeMap::new();
     let open = || {
@@ -117,18 +155,44 @@ fn lints(report: &Report<'_>, style: Style, options: &TextOptions, text: &mut St
         }
         text.push('\n');
     }
-    note_rest(open().count(), limit, text);
+    let is_cut = note_rest(open().count(), limit, text);
     if let Some(counted) = report.library_lints_in_words()
         && !options.list_library_lints
     {
         let _ = writeln!(text, "note: {counted}; --list-library-lints lists them\n");
     }
+    is_cut
 }
 
-fn note_rest(total: usize, limit: usize, text: &mut String) {
-    if total > limit {
+/// How many findings are left out.
+fn note_rest(total: usize, limit: usize, text: &mut String) -> bool {
+    let is_cut = total > limit;
+    if is_cut {
         let rest = plural((total - limit) as u64, "more finding", "more findings");
-        let _ = writeln!(text, "... and {rest}; the JSON form lists all of them\n");
+        let _ = writeln!(text, "... and {rest}\n");
+    }
+    is_cut
+}
+
+/// The commands that show what is left out.
+fn tell_how_to_see_the_rest(report: &Report<'_>, text: &mut String) {
+    let trace = report.input.trace.as_deref().map_or_else(|| "TRACE".to_owned(), in_shell);
+    for (option, what) in [
+        ("--max-findings 0", "prints all"),
+        ("--format concise", "prints all in a line each"),
+        ("--statistics", "counts them"),
+    ] {
+        let _ = writeln!(text, "streamsan check {trace} {option:<17} {what}");
+    }
+    text.push('\n');
+}
+
+/// A file's name as a shell takes it.
+fn in_shell(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+@%:,=".contains(c);
+    match name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => printable(&format!("'{}'", name.replace('\'', "'\\''"))).into_owned(),
     }
 }
 
@@ -177,7 +241,12 @@ fn warn(report: &Report<'_>, style: Style, groups: &[&Group], text: &mut String)
 
 /// Findings that a suppression accepts or the baseline knows: a line each. Those that are known
 /// upstream are one line.
-fn settle(report: &Report<'_>, groups: &[&Group], options: &TextOptions, text: &mut String) {
+fn settle(
+    report: &Report<'_>,
+    groups: &[&Group],
+    options: &TextOptions,
+    text: &mut String,
+) -> bool {
     let limit = options.max_findings.unwrap_or(usize::MAX);
     let why = |disposition: &Disposition| match disposition {
         Disposition::Suppressed { line, reason } => {
@@ -201,7 +270,7 @@ fn settle(report: &Report<'_>, groups: &[&Group], options: &TextOptions, text: &
     for (disposition, what) in all.iter().take(limit) {
         let _ = writeln!(text, "{}: {what}{}", disposition.description(), why(disposition));
     }
-    note_rest(all.len(), limit, text);
+    let is_cut = note_rest(all.len(), limit, text);
     let counted = report.upstream_in_words().filter(|_| !options.list_known_upstream);
     if let Some(counted) = &counted {
         let _ = writeln!(text, "known upstream: {counted}; --list-known-upstream lists them");
@@ -212,6 +281,7 @@ fn settle(report: &Report<'_>, groups: &[&Group], options: &TextOptions, text: &
     if !all.is_empty() || counted.is_some() || !report.unused().is_empty() {
         text.push('\n');
     }
+    is_cut
 }
 
 fn short(report: &Report<'_>, group: &Group) -> String {

@@ -29,6 +29,10 @@ pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
     if options.expect {
         return expect(&options.files);
     }
+    if options.json && options.listed.is_of_text() {
+        let message = "--json has all findings; --format and --statistics are of the text form";
+        return Err(Error::Usage(message.to_owned()));
+    }
     let files = traces(&options.files)?;
     let whole = |report: &&ReportFile| report.format.shows_the_whole_trace();
     if let (Some(report), true) = (options.report.iter().find(whole), files.len() > 1) {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use streamsan_analysis::analyse;
 use streamsan_model::{OpSeq, Operation, Threshold, TraceItem};
 use streamsan_report::{
-    Disposition, Folded, Gate, Input, KnownUpstream, Report, Story, Suppressions, TextOptions,
+    Detail, Disposition, Folded, Gate, Input, KnownUpstream, Report, Story, Suppressions,
+    TextOptions,
 };
 use streamsan_testing::golden;
 
@@ -105,6 +106,16 @@ fn reports_say_where_calls_were_made() {
         let found = with_report(&text(&name), |report, operations| everything(&report, operations));
         compare(&format!("{name}.txt"), &found);
     }
+}
+
+#[test]
+fn lines_and_counts_say_where_calls_were_made() {
+    let found = with_report(&text("languages"), |report, _| {
+        [Detail::Concise, Detail::Counted]
+            .map(|detail| report.render_text(&TextOptions { detail, ..TextOptions::default() }))
+            .join("\n")
+    });
+    compare("languages.short.txt", &found);
 }
 
 #[test]
