@@ -38,6 +38,7 @@ mod query;
 mod range;
 mod stack;
 mod table;
+mod tally;
 #[cfg(test)]
 mod test_support;
 mod verdict;
@@ -81,4 +82,5 @@ pub use query::{
 pub use range::ByteRange;
 pub use stack::{Frame, FramePlace, SourceFrame, Stack};
 pub use table::Table;
+pub use tally::Tally;
 pub use verdict::{IncompleteReason, Verdict, doubt_after_losses};
