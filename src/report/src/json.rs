@@ -1,9 +1,12 @@
 //! The JSON form, schema 1. Additions keep the schema's number; anything else raises it.
 
+mod accepted;
+mod fix;
 mod measured;
 
-use crate::fix::{Fix, Step};
-use crate::{Disposition, Group, LintGroup, Report, SourcePlace};
+use crate::{Group, LintGroup, Report, SourcePlace};
+use accepted::{AcceptedJson, accepted};
+use fix::{Edge, FixJson, edge};
 use serde::Serialize;
 use streamsan_model::{
     CallFrame, CallStack, Confidence, ConflictKind, Extent, FindingAccess, IncompleteReason,
@@ -116,31 +119,6 @@ struct Frame<'a> {
     image: Option<&'a str>,
     /// Where the call ends in the image, as a virtual address of the file.
     offset: Option<u64>,
-}
-
-/// Why a finding does not count, where it does not.
-#[derive(Serialize)]
-struct AcceptedJson<'a> {
-    disposition: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    suppression: Option<SuppressedBy<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    upstream: Option<UpstreamEntryJson<'a>>,
-}
-
-/// The entry of the shipped list that knows a finding.
-#[derive(Serialize)]
-struct UpstreamEntryJson<'a> {
-    entry: &'a str,
-    library: &'a str,
-    reason: &'a str,
-    report: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct SuppressedBy<'a> {
-    line: usize,
-    reason: &'a str,
 }
 
 #[derive(Serialize)]
@@ -283,44 +261,6 @@ struct Pattern {
     slices: u64,
 }
 
-/// The fix in words and in calls of the program's interface.
-#[derive(Serialize)]
-struct FixJson {
-    text: String,
-    steps: Vec<StepJson>,
-}
-
-#[derive(Serialize)]
-struct StepJson {
-    place: String,
-    code: String,
-}
-
-impl From<Fix> for FixJson {
-    fn from(fix: Fix) -> Self {
-        let step = |step: Step| StepJson { place: step.place, code: step.code };
-        Self { text: fix.sentence, steps: fix.steps.into_iter().map(step).collect() }
-    }
-}
-
-#[derive(Serialize)]
-struct Edge {
-    record_after_op: u64,
-    on_stream: Option<u32>,
-    wait_before_op: u64,
-    in_stream: Option<u32>,
-    /// Null where the trace was not analysed again with the edge.
-    verified: Option<bool>,
-    removes: Option<u64>,
-    removes_others: Option<u64>,
-    adds: Option<u64>,
-    /// Where in the program the two calls belong.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    record_after: Option<Line>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wait_before: Option<Line>,
-}
-
 pub(crate) fn render(report: &Report<'_>) -> String {
     let document = Document {
         schema: SCHEMA,
@@ -413,25 +353,6 @@ pub(crate) const fn reason_kind(reason: &IncompleteReason) -> &'static str {
     }
 }
 
-fn settled(disposition: &Disposition) -> AcceptedJson<'_> {
-    AcceptedJson {
-        disposition: match disposition {
-            Disposition::Upstream(_) => "known-upstream",
-            other => other.description(),
-        },
-        suppression: match disposition {
-            Disposition::Suppressed { line, reason } => Some(SuppressedBy { line: *line, reason }),
-            Disposition::Open | Disposition::Known | Disposition::Upstream(_) => None,
-        },
-        upstream: disposition.upstream().map(|upstream| UpstreamEntryJson {
-            entry: &upstream.entry,
-            library: &upstream.library,
-            reason: &upstream.reason,
-            report: upstream.report.as_deref(),
-        }),
-    }
-}
-
 impl From<SourcePlace> for Line {
     fn from(place: SourcePlace) -> Self {
         Self { file: place.shown, line: place.line, function: place.function }
@@ -470,7 +391,7 @@ fn lint<'a>(report: &'a Report<'_>, group: &'a LintGroup) -> Lint<'a> {
         id: lint.fingerprint.to_string(),
         class: lint.class,
         fails: group.fails,
-        disposition: settled(&group.disposition),
+        disposition: accepted(&group.disposition),
         library: group.library.as_deref(),
         count: group.count,
         op: lint.op.0,
@@ -496,7 +417,7 @@ fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
         severity: finding.severity,
         confidence: finding.confidence,
         fails: group.fails,
-        disposition: settled(&group.disposition),
+        disposition: accepted(&group.disposition),
         count: group.count,
         first_op: group.first.0,
         last_op: group.last.0,
@@ -531,28 +452,6 @@ fn stream_pairs(group: &Group) -> Vec<StreamPair> {
         StreamPair { first, second, count }
     };
     group.spread.pairs.iter().map(pair).collect()
-}
-
-fn edge(
-    report: &Report<'_>,
-    finding: &streamsan_model::Finding,
-    edge: &streamsan_model::ProposedEdge,
-) -> Edge {
-    let effect = report.effect(finding);
-    let [record_after, wait_before] =
-        report.ends_of_edge(finding, edge).map(|place| place.map(Line::from));
-    Edge {
-        record_after_op: edge.record_after_op.0,
-        on_stream: edge.on_stream.map(|s| s.0),
-        wait_before_op: edge.wait_before_op.0,
-        in_stream: edge.in_stream.map(|s| s.0),
-        verified: effect.map(|effect| effect.is_verified()),
-        removes: effect.map(|effect| effect.removes),
-        removes_others: effect.map(|effect| effect.removes_others),
-        adds: effect.map(|effect| effect.adds),
-        record_after,
-        wait_before,
-    }
 }
 
 fn line(report: &Report<'_>, id: Option<StackId>) -> Option<Line> {

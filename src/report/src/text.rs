@@ -16,6 +16,7 @@ use std::fmt::Write;
 use streamsan_model::{Confidence, Finding, FindingAccess, RaceClass, Severity};
 use streamsan_names::{printable, printable_line};
 pub(crate) use style::{Color, Style};
+use wrap::{GLUE, columns, wrapped};
 
 /// How much the text form says of a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,7 +88,7 @@ fn in_order(
         text.push('\n');
     }
     let mut is_cut = note_rest(errors.len(), limit, text);
-    warn(report, style, &warnings[..warnings.len().min(limit)], text);
+    warn(report, options, &warnings[..warnings.len().min(limit)], text);
     is_cut |= note_rest(warnings.len(), limit, text);
     is_cut |= lints(report, style, options, text);
     is_cut |= settle(report, &settled, options, text);
@@ -114,6 +115,7 @@ pub(crate) fn in_full(
 /// Answers whether some were left out.
 fn lints(report: &Report<'_>, style: Style, options: &TextOptions, text: &mut String) -> bool {
     let limit = options.max_findings.unwrap_or(usize::MAX);
+    let columns = columns(options.columns);
     let mut classes: BTreeMap<RaceClass, Vec<&LintGroup>> = BTreeMap::new();
     let open = || {
         report.lints.iter().filter(|group| {
@@ -129,7 +131,9 @@ fn lints(report: &Report<'_>, style: Style, options: &TextOptions, text: &mut St
         let (word, color) =
             if fails { ("error", Color::Error) } else { ("warning", Color::Warning) };
         let title = style.paint(color, &format!("{word}[{}]", class.description()));
-        let _ = writeln!(text, "{title}: {}", explain::lint(class));
+        let plain = format!("{word}[{}]: ", class.description());
+        let words = wrapped(&plain, 2, explain::lint(class), columns);
+        let _ = write!(text, "{title}: {}", words.strip_prefix(&plain).unwrap_or_default());
         for group in groups {
             let lint = &group.lint;
             let whole = report;
@@ -141,16 +145,17 @@ fn lints(report: &Report<'_>, style: Style, options: &TextOptions, text: &mut St
             if let Some(related) = lint.related {
                 let _ = write!(line, ", {}", report.call(related));
             }
-            let _ = writeln!(text, "  {line}, {}, id {}", seen(group.count), lint.fingerprint);
+            let line = format!("{line}, {}, id{GLUE}{}", seen(group.count), lint.fingerprint);
+            *text += &wrapped("  ", 6, &line, columns);
             let inside =
                 group.library.as_ref().map(|library| format!("inside {}", printable(library)));
             let place = report.place_in_words(lint.stack).map(|place| format!("at {place}"));
             let place: Vec<String> = place.into_iter().chain(inside).collect();
             if !place.is_empty() {
-                let _ = writeln!(text, "    {}", place.join(", "));
+                *text += &wrapped("    ", 6, &place.join(", "), columns);
             }
             if let Some(traces) = whole.in_traces(&group.traces) {
-                let _ = writeln!(text, "    {traces}");
+                *text += &wrapped("    ", 6, &traces, columns);
             }
         }
         text.push('\n');
@@ -211,7 +216,8 @@ pub(crate) fn headline(report: &Report<'_>, finding: &Finding) -> String {
 }
 
 /// Findings below the threshold: a headline for each class, a line for each finding.
-fn warn(report: &Report<'_>, style: Style, groups: &[&Group], text: &mut String) {
+fn warn(report: &Report<'_>, options: &TextOptions, groups: &[&Group], text: &mut String) {
+    let style = Style { color: options.color };
     let mut classes: BTreeMap<(Severity, RaceClass, Confidence), Vec<&Group>> = BTreeMap::new();
     for &group in groups {
         let finding = &group.finding;
@@ -233,7 +239,7 @@ fn warn(report: &Report<'_>, style: Style, groups: &[&Group], text: &mut String)
             style.paint(Color::Warning, &format!("warning[{}]", class.description()))
         );
         for group in groups {
-            let _ = writeln!(text, "  {}", short(report, group));
+            *text += &wrapped("  ", 6, &short(report, group), columns(options.columns));
         }
         text.push('\n');
     }
@@ -263,12 +269,18 @@ fn settle(
     let lints = lints.map(|group| {
         let lint = &group.lint;
         let called = report.part_of_lint(group).called(&lint.api, lint.stack);
-        let call = format!("{called} at {}, id {}", op(lint.op), lint.fingerprint);
+        let call = format!("{called} at {}, id{GLUE}{}", op(lint.op), lint.fingerprint);
         (&group.disposition, call)
     });
     let all: Vec<_> = findings.chain(lints).collect();
     for (disposition, what) in all.iter().take(limit) {
-        let _ = writeln!(text, "{}: {what}{}", disposition.description(), why(disposition));
+        let line = format!("{what}{}", why(disposition));
+        let head = format!("{}: ", disposition.description());
+        let mut parts = line.split('\n');
+        *text += &wrapped(&head, 4, parts.next().unwrap_or_default(), columns(options.columns));
+        for more in parts {
+            *text += &wrapped("  ", 4, more.trim_start(), columns(options.columns));
+        }
     }
     let is_cut = note_rest(all.len(), limit, text);
     let counted = report.upstream_in_words().filter(|_| !options.list_known_upstream);
@@ -323,7 +335,7 @@ fn short(report: &Report<'_>, group: &Group) -> String {
     let amounts = group.spread.amounts().filter(|_| group.traces.is_empty());
     let amounts = amounts.map_or(String::new(), |amounts| format!(" {amounts}"));
     format!(
-        "{headline}: {} / {}{masked}, {}{amounts}, id {}{traces}",
+        "{headline}: {} / {}{masked}, {}{amounts}, id{GLUE}{}{traces}",
         side(&finding.first),
         side(&finding.second),
         seen(group.count),

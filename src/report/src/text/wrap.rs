@@ -4,6 +4,8 @@
 const COLUMNS: usize = 100;
 /// A narrower terminal breaks lines by itself.
 const NARROWEST: usize = 40;
+/// A blank at which no line ends. No name of a program has it: printable names have it escaped.
+pub(crate) const GLUE: char = '\u{a0}';
 
 /// The width of lines on a terminal with this many columns, or on none.
 pub(crate) fn columns(terminal: Option<usize>) -> usize {
@@ -11,7 +13,8 @@ pub(crate) fn columns(terminal: Option<usize>) -> usize {
 }
 
 /// Breaks a text at blanks. The first line begins with `head`, the others with as many blanks as
-/// `indent` says. A word that is longer than a line stays whole.
+/// `indent` says. A word that is longer than a line stays whole, and words with [`GLUE`] between
+/// them are one.
 pub(crate) fn wrapped(head: &str, indent: usize, text: &str, columns: usize) -> String {
     let mut lines = head.to_owned();
     let mut at = head.chars().count();
@@ -26,7 +29,7 @@ pub(crate) fn wrapped(head: &str, indent: usize, text: &str, columns: usize) -> 
             lines.push(' ');
             at += 1;
         }
-        lines.push_str(word);
+        lines.extend(word.chars().map(|c| if c == GLUE { ' ' } else { c }));
         at += len;
         is_first = false;
     }
@@ -45,6 +48,7 @@ mod tests {
         assert_eq!(wrapped("why ", 4, "a bc def", 8), "why a bc\n    def\n");
         assert_eq!(wrapped("why ", 2, "a bc def", 7), "why a\n  bc\n  def\n");
         assert_eq!(wrapped("> ", 2, "/a/long/path x", 6), "> /a/long/path\n  x\n");
+        assert_eq!(wrapped("", 2, "a id\u{a0}7", 5), "a\n  id 7\n");
         // Columns are characters, not bytes.
         assert_eq!(wrapped("", 0, "\u{e4}\u{f6} \u{fc}", 4), "\u{e4}\u{f6} \u{fc}\n");
     }
