@@ -167,12 +167,13 @@ impl Proposal<'_> {
         let [after, before] = self.ends();
         let [at_record, at_wait] = self.places();
         let code = self.interface.host_wait(&self.expression(on));
-        let on = self.stream(on);
         let place = match self.interface {
             // The array is at hand where it was made.
             Interface::Jax => at_record,
+            _ if self.is_of_the_context(on) => at_record,
             _ => at_wait,
         };
+        let on = self.stream(on);
         let sentence = format!("let the host wait for {on} between {after} and {before}");
         Fix { sentence: sentence + self.note(), steps: vec![Step { place, code }] }
     }
@@ -266,15 +267,31 @@ impl Proposal<'_> {
         ]
     }
 
+    /// Whether a stream is the default stream of one of several contexts: its name means the stream
+    /// only where that context is the current one, as it is at the stream's own call.
+    fn is_of_the_context(&self, id: StreamId) -> bool {
+        let stream = self.report.input.entities.stream(id);
+        stream.is_some_and(|stream| {
+            self.interface.default_stream(stream.kind).is_some()
+                && self.report.has_namesakes(stream)
+        })
+    }
+
     fn stream(&self, id: StreamId) -> String {
         self.report.side_of(self.finding, Some(id))
     }
 
     /// A stream as code has it: by its name where that could be one, else by the side that uses it.
     fn expression(&self, id: StreamId) -> String {
-        let stream = self.report.input.entities.stream(id);
+        let entities = self.report.input.entities;
+        let stream = entities.stream(id);
         if let Some(code) = stream.and_then(|stream| self.interface.default_stream(stream.kind)) {
-            return code.to_owned();
+            let is_of_device = self.interface == Interface::PyTorch && self.is_of_the_context(id);
+            let context = stream.and_then(|stream| entities.context(stream.context));
+            return match context.filter(|_| is_of_device) {
+                Some(context) => code.replace("()", &format!("({})", context.device)),
+                None => code.to_owned(),
+            };
         }
         let name = stream.and_then(|stream| stream.name.as_deref());
         let is_identifier = |name: &&str| {

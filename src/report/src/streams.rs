@@ -10,46 +10,70 @@ use std::collections::BTreeMap;
 use streamsan_model::{DeviceId, Entities, Finding, FindingAccess, Stream, StreamId, StreamKind};
 use streamsan_names::printable;
 
-/// The number of streams that would have the same name if it were no more than that.
+/// The number of streams that each possible name would name.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Namesakes {
-    names: BTreeMap<String, u32>,
-    handles: BTreeMap<u64, u32>,
-    /// Default streams by device, and all of them.
-    devices: BTreeMap<DeviceId, u32>,
-    legacy: u32,
-    per_thread: u32,
-}
+pub(crate) struct Namesakes(BTreeMap<String, u32>);
 
 impl Namesakes {
     pub(crate) fn of(entities: &Entities) -> Self {
-        let mut namesakes = Self::default();
+        let mut counts = BTreeMap::new();
         for stream in entities.streams() {
-            if stream.kind == StreamKind::Legacy
-                && stream.name.is_none()
-                && let Some(context) = entities.context(stream.context)
-            {
-                *namesakes.devices.entry(context.device).or_default() += 1;
+            for name in names(stream, entities) {
+                *counts.entry(name).or_default() += 1;
             }
-            *match (&stream.name, stream.kind) {
-                (Some(name), _) => namesakes.names.entry(name.clone()).or_default(),
-                (None, StreamKind::Legacy) => &mut namesakes.legacy,
-                (None, StreamKind::PerThread) => &mut namesakes.per_thread,
-                (None, _) => namesakes.handles.entry(stream.handle).or_default(),
-            } += 1;
         }
-        namesakes
+        Self(counts)
     }
 
-    fn has_several(&self, stream: &Stream) -> bool {
-        let count = match (&stream.name, stream.kind) {
-            (Some(name), _) => self.names.get(name),
-            (None, StreamKind::Legacy) => Some(&self.legacy),
-            (None, StreamKind::PerThread) => Some(&self.per_thread),
-            (None, _) => self.handles.get(&stream.handle),
-        };
-        count.is_some_and(|&count| count > 1)
+    /// Whether more streams than one would have the name.
+    fn has_several(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|&count| count > 1)
     }
+}
+
+/// The possible names of a stream, from the shortest to one that no other stream has.
+fn names(stream: &Stream, entities: &Entities) -> Vec<String> {
+    let context = || match entities.context(stream.context) {
+        Some(context) => format!("context {} (device {})", context.id, context.device),
+        None => format!("context {}", stream.context),
+    };
+    let device = entities.context(stream.context).map(|context| context.device);
+    // The driver gives the handle of a destroyed stream to a new one.
+    let created = entities.creation(stream.id).map(|creation| creation.op);
+    let mut names = Vec::new();
+    let short = match (&stream.name, stream.kind) {
+        (Some(name), _) => {
+            let short = format!("stream \"{}\"", printable(name));
+            names.push(format!("{short} ({:#x})", stream.handle));
+            names.extend(created.map(|call| format!("{short} (created at {})", op(call))));
+            short
+        }
+        (None, StreamKind::Legacy) => {
+            let short = "default stream".to_owned();
+            names.extend(device.map(|device| format!("{short} of device {device}")));
+            names.push(format!("{short} of {}", context()));
+            short
+        }
+        (None, StreamKind::PerThread) => {
+            let short = "per-thread default stream".to_owned();
+            match stream.thread {
+                Some(thread) => {
+                    names.push(format!("{short} of host thread {thread}"));
+                    names.push(format!("{short} of host thread {thread} in {}", context()));
+                }
+                None => names.push(format!("{short} of {}", context())),
+            }
+            short
+        }
+        (None, StreamKind::Blocking | StreamKind::NonBlocking) => {
+            let short = format!("stream {:#x}", stream.handle);
+            names.extend(created.map(|call| format!("{short} (created at {})", op(call))));
+            short
+        }
+    };
+    names.push(format!("{short} (the trace's number {})", stream.id));
+    names.insert(0, short);
+    names
 }
 
 impl Report<'_> {
@@ -63,44 +87,18 @@ impl Report<'_> {
 
     /// The same of a stream that the report need not know, since it ended long ago.
     pub(crate) fn name_of_stream(&self, stream: &Stream) -> String {
-        let id = stream.id;
-        let is_known = self.input.entities.stream(id).is_some();
-        let several = self.namesakes.has_several(stream) || !is_known;
-        match (&stream.name, stream.kind) {
-            (Some(name), _) => {
-                let name = format!("stream \"{}\"", printable(name));
-                if several { format!("{name} ({:#x})", stream.handle) } else { name }
-            }
-            (None, StreamKind::Legacy) if several => {
-                let device = self.input.entities.context(stream.context).map(|c| c.device);
-                let is_one = |device: &DeviceId| self.namesakes.devices.get(device) == Some(&1);
-                match device.filter(is_one) {
-                    Some(device) => format!("default stream of device {device}"),
-                    None => format!("default stream of {}", self.context(stream.context)),
-                }
-            }
-            (None, StreamKind::Legacy) => "default stream".to_owned(),
-            (None, StreamKind::PerThread) => match stream.thread.filter(|_| several) {
-                Some(thread) => {
-                    format!("per-thread default stream of host thread {thread}")
-                }
-                None if several => {
-                    format!("per-thread default stream of {}", self.context(stream.context))
-                }
-                None => "per-thread default stream".to_owned(),
-            },
-            (None, StreamKind::Blocking | StreamKind::NonBlocking) => {
-                let name = format!("stream {:#x}", stream.handle);
-                if !several {
-                    return name;
-                }
-                // The driver gives the handle of a destroyed stream to a new one.
-                match self.input.entities.creation(id) {
-                    Some(creation) => format!("{name} (created at {})", op(creation.op)),
-                    None => format!("{name} (the trace's number {id})"),
-                }
-            }
+        let mut names = names(stream, self.input.entities);
+        let last = names.pop().unwrap_or_default();
+        if self.input.entities.stream(stream.id).is_none() {
+            return last;
         }
+        names.into_iter().find(|name| !self.namesakes.has_several(name)).unwrap_or(last)
+    }
+
+    /// Whether there are several streams of this kind, or several with this name.
+    pub(crate) fn has_namesakes(&self, stream: &Stream) -> bool {
+        let names = names(stream, self.input.entities);
+        names.first().is_some_and(|name| self.namesakes.has_several(name))
     }
 
     /// The name of a stream where it is listed: with the place that created it, where the stream has

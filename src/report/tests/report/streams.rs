@@ -120,3 +120,29 @@ fn default_streams_are_told_apart_where_there_are_several() {
         ],
     );
 }
+
+/// Streams that differ in one property only.
+#[test]
+fn each_stream_has_a_name_of_its_own() {
+    let mut entities = fixture::entities();
+    let like = entities.stream(StreamId(7)).unwrap().clone();
+    let mut ids = vec![];
+    for kind in StreamKind::ALL {
+        for name in [None, Some("copy".to_owned())] {
+            for context in [0, 1].map(streamsan_model::ContextId) {
+                for thread in [1, 2].map(streamsan_model::ThreadId) {
+                    for _ in 0..2 {
+                        let (id, name) = (StreamId(20 + ids.len() as u32), name.clone());
+                        let thread = Some(thread).filter(|_| kind == StreamKind::PerThread);
+                        let stream = Stream { id, kind, name, context, thread, ..like.clone() };
+                        entities.declare(Entity::Stream(stream));
+                        ids.push(id.0);
+                    }
+                }
+            }
+        }
+    }
+    let name = |id: u32| accesses(&entities, id, 3)[0].rsplit_once("  ").unwrap().1.to_owned();
+    let names: std::collections::BTreeSet<String> = ids.iter().map(|&id| name(id)).collect();
+    assert_eq!(names.len(), ids.len(), "{names:#?}");
+}
