@@ -21,6 +21,7 @@ mod kernel_code;
 mod launchers;
 mod live;
 mod places;
+mod printed_fixes;
 mod programs;
 mod python;
 mod random_traces;
@@ -53,6 +54,7 @@ fn main() {
     live::add(&mut trials);
     stacks::add(&mut trials);
     places::add(&mut trials);
+    printed_fixes::add(&mut trials);
     surroundings::add(&mut trials);
     exit_codes::add(&mut trials);
     bad_input::add(&mut trials);

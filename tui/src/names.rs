@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 use streamsan_model::{
-    Allocation, Axis, ByteRange, Entities, Lane, LaneId, MemoryKind, ProcessId, StreamId,
+    Allocation, Axis, ByteRange, Entities, Lane, LaneId, MemoryKind, ProcessId, StreamId, Tally,
 };
 use streamsan_names::printable;
 
@@ -28,6 +28,21 @@ pub(crate) fn number(n: u64) -> String {
 /// `1 race`, `3 races`.
 pub(crate) fn plural(n: u64, word: &str) -> String {
     format!("{} {word}{}", number(n), if n == 1 { "" } else { "s" })
+}
+
+/// `3 races, 2 below the threshold, seen 92 times`.
+pub(crate) fn races(tally: Tally) -> String {
+    let mut text = plural(tally.races, "race");
+    if tally.others > 0 {
+        let _ = write!(text, ", {} latent", number(tally.others));
+    }
+    if tally.below > 0 {
+        let _ = write!(text, ", {} below the threshold", number(tally.below));
+    }
+    if tally.occurrences > tally.races + tally.others + tally.below {
+        let _ = write!(text, ", seen {} times", number(tally.occurrences));
+    }
+    text
 }
 
 /// `512 B`, `4.0 KiB`.

@@ -3,10 +3,11 @@
 //!
 //! Invariant: an entity is declared before the first operation that names it.
 
+use crate::creation::Creations;
 use crate::{
-    AllocationId, BackingId, ByteRange, ContextId, DeviceId, EventId, Frame, FrameId, Graph,
-    GraphId, KernelCode, KernelId, Module, ModuleId, ProcessId, Stack, StackId, StreamId, Table,
-    ThreadId,
+    AllocationId, BackingId, ByteRange, ContextId, Creation, DeviceId, EventId, Frame, FrameId,
+    Graph, GraphId, KernelCode, KernelId, Module, ModuleId, OpSeq, ProcessId, Stack, StackId,
+    StreamId, Table, ThreadId,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -310,6 +311,7 @@ pub struct Entities {
     codes: Vec<Option<Arc<KernelCode>>>,
     frames: Vec<Option<Arc<Frame>>>,
     stacks: Vec<Option<Arc<Stack>>>,
+    creations: Creations,
 }
 
 fn put<T>(table: &mut Vec<Option<T>>, index: usize, value: T) {
@@ -345,9 +347,26 @@ impl Entities {
         }
     }
 
+    /// Notes the call that created a stream. Creations are not declared: they follow from the
+    /// operations, and only those who read operations know them.
+    pub fn note_creation(&mut self, id: StreamId, op: OpSeq, stack: Option<StackId>) {
+        self.creations.note(id, op, stack);
+    }
+
+    /// The call that created a stream, where it was seen.
+    pub fn creation(&self, id: StreamId) -> Option<Creation> {
+        self.creations.of(id)
+    }
+
+    /// Number of streams that calls with the same stack have created.
+    pub fn created_alike(&self, creation: Creation) -> u32 {
+        self.creations.alike(creation)
+    }
+
     /// Forgets a stream that nothing refers to any more.
     pub fn forget_stream(&mut self, id: StreamId) {
         self.streams.remove(id.index());
+        self.creations.forget(id);
     }
 
     /// Forgets an event that nothing refers to any more.

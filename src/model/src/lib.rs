@@ -17,6 +17,8 @@
 mod access;
 mod batch;
 mod call_stack;
+mod called;
+mod creation;
 mod edge;
 mod entity;
 mod exit_code;
@@ -36,6 +38,7 @@ mod query;
 mod range;
 mod stack;
 mod table;
+mod tally;
 #[cfg(test)]
 mod test_support;
 mod verdict;
@@ -47,6 +50,8 @@ pub use batch::{
     ValueCompare,
 };
 pub use call_stack::{CallFrame, CallStack, shown_path};
+pub use called::without_version;
+pub use creation::Creation;
 pub use edge::{Edge, EdgeKind, Tier};
 pub use entity::{
     Allocation, Backing, Context, Entities, Entity, Event, Kernel, KernelParam, MemoryKind,
@@ -77,4 +82,5 @@ pub use query::{
 pub use range::ByteRange;
 pub use stack::{Frame, FramePlace, SourceFrame, Stack};
 pub use table::Table;
+pub use tally::Tally;
 pub use verdict::{IncompleteReason, Verdict, doubt_after_losses};

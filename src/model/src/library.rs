@@ -86,7 +86,7 @@ pub(crate) fn is_self_contained(image: &str) -> bool {
 }
 
 /// Whether an image is the CUDA runtime, which stands between a call and its maker.
-fn is_cuda_runtime(image: &str) -> bool {
+pub(crate) fn is_cuda_runtime(image: &str) -> bool {
     file_name(image).starts_with("libcudart")
 }
 

@@ -1,10 +1,9 @@
-//! Explanations in sentences: why a pair is unordered, and what would order it.
+//! Explanations in sentences: why a pair is unordered, and how sure that is.
 
 use crate::Report;
 use crate::names::op;
 use streamsan_model::{
-    Action, Basis, Finding, MemoryKind, OpSeq, ProcessId, ProposedEdge, RaceClass, Severity,
-    StreamId,
+    Action, Basis, Finding, MemoryKind, OpSeq, RaceClass, Severity, StreamId, StreamKind,
 };
 
 /// The explanation of a lint, which has no pair.
@@ -30,85 +29,82 @@ pub(crate) fn lint(class: RaceClass) -> &'static str {
 
 /// The documentation on copies that return before they are done: CUDA Driver API and Runtime API,
 /// "API synchronization behavior".
-const TAIL: &str = "(1) may return before its bytes are on the device. CUDA Driver API, API \
-    synchronization behavior: \"For transfers from pageable host memory to device memory, a stream \
+const TAIL: &str = "CUDA Driver API, API synchronization behavior: \"For transfers from pageable host memory to device memory, a stream \
     sync is performed before the copy is initiated. The function will return once the pageable buffer \
     has been copied to the staging memory for DMA transfer to device memory, but the DMA to final \
     destination may not have completed.\"";
 
-/// The advice where no wait can order the pair.
-fn without_edge(finding: &Finding) -> Option<&'static str> {
-    let same_stream =
-        finding.first.stream.is_some() && finding.first.stream == finding.second.stream;
-    if finding.severity == Severity::Lint {
-        None
-    } else if finding.class == RaceClass::GraphUnordered {
-        Some(
-            "make the node of (2) depend on the node of (1): cuGraphAddDependencies, or while \
-             capturing an event recorded behind (1) and waited for before (2)",
-        )
-    } else if finding.first.op == finding.second.op {
-        Some("split the batch, or let its entries touch different bytes")
-    } else if finding.class == RaceClass::UseAfterFree {
-        Some("free the memory after its last use: no wait can order a use behind its own free")
-    } else if same_stream && finding.second.kernel.is_some() {
-        Some(
-            "let the kernel of (2) wait for its predecessors (griddepcontrol.wait) before it \
-             touches the memory, or launch it without programmatic serialization",
-        )
-    } else {
-        None
-    }
-}
-
 impl Report<'_> {
-    /// The lines under "why these are unordered".
-    pub(crate) fn why(&self, finding: &Finding) -> Vec<String> {
-        let first = self.side(finding.first.stream);
-        let second = self.side(finding.second.stream);
-        let mut lines = Vec::new();
-        if finding.severity == Severity::Latent && finding.class == RaceClass::PageableCopyTail {
-            lines.push(
-                "today's driver finishes a copy of up to 64 KiB before the call returns; no documented \
-                 rule says that it does"
-                    .to_owned(),
-            );
-        } else if finding.severity == Severity::Latent {
-            let call = match finding.masked_by {
-                Some(g) if g == finding.first.op => "(1) itself".to_owned(),
-                Some(g) => self.masking(g),
-                None => "behaviour that is not documented".to_owned(),
+    /// Why nothing orders the pair, or what does so today without any guarantee: one sentence.
+    pub(crate) fn why(&self, finding: &Finding) -> String {
+        if finding.severity == Severity::Latent {
+            return match (finding.class, finding.masked_by) {
+                (RaceClass::PageableCopyTail, _) => {
+                    "only today's driver orders them: it finishes a \
+                    copy of up to 64 KiB before the call returns, and no documented rule says that \
+                    it does"
+                        .to_owned()
+                }
+                (_, masked_by) => {
+                    let call = match masked_by {
+                        Some(g) if g == finding.first.op => "(1) itself".to_owned(),
+                        Some(g) => self.masking(g),
+                        None => "behaviour that is not documented".to_owned(),
+                    };
+                    format!(
+                        "only {call} orders them today, and no documented rule says that it does"
+                    )
+                }
             };
-            lines.push(format!(
-                "today {call} happens to order them; no documented rule says that it does"
-            ));
         }
-        if finding.class == RaceClass::GraphUnordered {
-            // The streams that were captured order nothing in the graph; its edges do.
+        if finding.class == RaceClass::UseAfterFree {
+            // No order could help.
+            return self.falls_short(finding).unwrap_or_default();
+        }
+        let reason = if finding.class == RaceClass::GraphUnordered {
+            self.falls_short(finding)
         } else if finding.first.op == finding.second.op {
-            lines.push("both are parts of one call, which have no order among themselves".into());
-        } else if finding.class == RaceClass::UseAfterFree {
-            // Whatever the second side knows, it comes too late.
-        } else if finding.first.stream == finding.second.stream {
-            lines.push(format!(
-                "both were issued to {first}, which does not order this pair{}",
-                self.why_not_in_order(finding)
-            ));
+            Some("both are parts of one call, which have no order among themselves".to_owned())
+        } else if finding.first.stream.is_some() && finding.first.stream == finding.second.stream {
+            let stream = self.side(finding.first.stream);
+            let why = self.why_not_in_order(finding);
+            Some(format!("both were issued to {stream}, which does not order this pair{why}"))
         } else {
+            self.falls_short(finding)
+        };
+        match reason {
+            Some(reason) => format!("no happens-before path: {reason}"),
+            None => "no happens-before path leads from (1) to (2)".to_owned(),
+        }
+    }
+
+    /// The proof: how far the second side knows the first one, and what it would need to know.
+    pub(crate) fn clocks(&self, finding: &Finding) -> Vec<String> {
+        let mut lines = Vec::new();
+        let is_one_stream = finding.first.stream == finding.second.stream;
+        let is_about_order = finding.class != RaceClass::GraphUnordered
+            && finding.class != RaceClass::UseAfterFree
+            && finding.first.op != finding.second.op;
+        if is_about_order && !is_one_stream {
+            let [first, second] =
+                [&finding.first, &finding.second].map(|side| self.side(side.stream));
+            let needs = op(finding.first.op);
             lines.push(match finding.knows {
-                Some(g) => format!(
-                    "{second} knows {first} up to {}{}; it needs at least {}",
-                    op(g),
-                    self.call_without_place(g).map_or(String::new(), |call| format!(" ({call})")),
-                    op(finding.first.op)
-                ),
-                None => format!(
-                    "{second} knows nothing of {first}; it needs at least {}",
-                    op(finding.first.op)
-                ),
+                Some(g) => {
+                    let call = self.call_without_place(g);
+                    let call = call.map_or(String::new(), |call| format!(" ({call})"));
+                    let known = op(g);
+                    format!("{second} knows {first} up to {known}{call}; it needs at least {needs}")
+                }
+                None => format!("{second} knows nothing of {first}; it needs at least {needs}"),
             });
         }
-        lines.extend(self.falls_short(finding));
+        if finding.severity == Severity::Latent {
+            lines.extend(self.falls_short(finding));
+        }
+        if finding.class == RaceClass::PageableCopyTail {
+            lines.push(TAIL.to_owned());
+        }
         lines
     }
 
@@ -120,9 +116,9 @@ impl Report<'_> {
             Some(Action::StreamCreate { .. }) => format!(
                 "the barrier of the legacy default stream, which also holds back streams that are \
                  created later ({})",
-                self.call(g)
+                self.call_there(g)
             ),
-            _ => self.call(g),
+            _ => self.call_there(g),
         }
     }
 
@@ -140,12 +136,12 @@ impl Report<'_> {
 
     /// The explanation of the mistake's class, with the event operation that comes nearest.
     fn falls_short(&self, finding: &Finding) -> Option<String> {
-        let first = self.side(finding.first.stream);
-        let second = self.side(finding.second.stream);
-        let nearest = finding.nearest.map(|g| self.call(g));
+        let first = self.side_of(finding, finding.first.stream);
+        let second = self.side_of(finding, finding.second.stream);
+        let nearest = finding.nearest.map(|g| self.call_there(g));
         let event = finding.nearest.and_then(|g| self.event_of(g)).map(|event| self.event(event));
         let event = event.as_deref().unwrap_or("the event");
-        let at = finding.nearest.map(op);
+        let at = finding.nearest.map(|g| self.there(g));
         Some(match (finding.class, nearest, at) {
             (RaceClass::StaleWait, Some(_), Some(at))
                 if finding.nearest == Some(finding.first.op) =>
@@ -188,11 +184,17 @@ impl Report<'_> {
             (RaceClass::WaitBeforeRecord, ..) => {
                 "the wait came before any record of its event, and so waits for nothing".to_owned()
             }
-            (RaceClass::LegacyVsNonblocking, ..) => {
-                "the legacy default stream and a non-blocking stream do not order each other"
+            (RaceClass::LegacyVsNonblocking, ..) => match self.legacy_first(finding) {
+                Some(true) => format!("{second} is non-blocking, and so {first} does not order it"),
+                Some(false) => {
+                    format!("{first} is non-blocking, and so {second} does not order it")
+                }
+                None => "the default stream does not order a non-blocking stream".to_owned(),
+            },
+            (RaceClass::PageableCopyTail, ..) => {
+                "(1) may return before its bytes are on the device, and nothing waits for them"
                     .to_owned()
             }
-            (RaceClass::PageableCopyTail, ..) => TAIL.to_owned(),
             (RaceClass::HostReadEarly | RaceClass::HostBufferReuse, ..)
                 if finding.first.stream.is_none() =>
             {
@@ -240,6 +242,29 @@ impl Report<'_> {
         })
     }
 
+    /// Whether the first side is the legacy default stream, where one of them is known to be it.
+    fn legacy_first(&self, finding: &Finding) -> Option<bool> {
+        let is_legacy = |stream: Option<StreamId>| {
+            Some(self.input.entities.stream(stream?)?.kind == StreamKind::Legacy)
+        };
+        let [first, second] = [is_legacy(finding.first.stream)?, is_legacy(finding.second.stream)?];
+        (first != second).then_some(first)
+    }
+
+    /// A call in words with the line that made it, or its number where the line is not known.
+    fn call_there(&self, g: OpSeq) -> String {
+        match self.call_without_place(g) {
+            Some(call) => format!("{call} at {}", self.there(g)),
+            None => self.there(g),
+        }
+    }
+
+    /// The line that made a call, or the call's number.
+    fn there(&self, g: OpSeq) -> String {
+        let stack = self.operations.get(&g).and_then(|operation| operation.stack);
+        self.source_place(stack).map_or_else(|| op(g), |place| place.description())
+    }
+
     /// Whether the event operation that comes nearest is a wait, where it is at hand.
     fn nearest_waits(&self, finding: &Finding) -> Option<bool> {
         let operation = self.operations.get(&finding.nearest?)?;
@@ -250,103 +275,6 @@ impl Report<'_> {
                 | Action::EventSynchronize { .. }
                 | Action::EventQuery { .. }
         ))
-    }
-
-    /// The line under "fix".
-    pub(crate) fn fix(&self, finding: &Finding) -> Option<String> {
-        // The edge of a graph is no wait of a stream.
-        let edge = finding.proposed_edge.filter(|_| finding.class != RaceClass::GraphUnordered);
-        let Some(edge) = edge else {
-            return without_edge(finding).map(str::to_owned);
-        };
-        let ops = [edge.record_after_op, edge.wait_before_op];
-        let [after, before] = ops.map(|g| self.end_of_edge(finding, &edge, g));
-        let note = match ops.iter().any(|&g| self.is_host_function(finding, g)) {
-            true => "; the host function itself must not make CUDA calls",
-            false => "",
-        };
-        let instead = match (finding.class, edge.in_stream) {
-            (RaceClass::PageableCopyTail, Some(to)) => format!(
-                "copy in {} by the asynchronous form of (1), or copy from page-locked memory, of which \
-                 the synchronous form returns when it is done; or ",
-                self.stream(to)
-            ),
-            _ => String::new(),
-        };
-        let told = self.other_process(&edge).map(|process| format!("tell process {process}"));
-        let fix = match (edge.on_stream, edge.in_stream, told) {
-            (Some(on), Some(to), None) => format!(
-                "record an event on {} after {after} and wait for it in {} before {before}: \
-                 cuEventRecord, then cuStreamWaitEvent",
-                self.stream(on),
-                self.stream(to)
-            ),
-            (Some(on), Some(to), Some(tell)) => format!(
-                "record an interprocess event on {} after {after}, {tell} that it is recorded, and \
-                 wait for it in {} before {before}: cuEventRecord, then cuStreamWaitEvent of the \
-                 event that cuIpcOpenEventHandle opened",
-                self.stream(on),
-                self.stream(to)
-            ),
-            (Some(on), None, None) => format!(
-                "let the host wait for {} between {after} and {before}: {}",
-                self.stream(on),
-                self.interface(finding).host_wait(&after)
-            ),
-            (Some(on), None, Some(tell)) => format!(
-                "record an interprocess event on {} after {after}, {tell} that it is recorded, and \
-                 let its host wait for it before {before}: cuEventRecord, then cuEventSynchronize \
-                 of the event that cuIpcOpenEventHandle opened",
-                self.stream(on)
-            ),
-            (None, Some(to), None) => format!(
-                "let the host finish {after} before it issues {before} to {}",
-                self.stream(to)
-            ),
-            (None, Some(to), Some(tell)) => format!(
-                "let the host finish {after} and {tell} of it, before that process issues {before} \
-                 to {}",
-                self.stream(to)
-            ),
-            (None, None, None) => format!("let the host finish {after} before {before}"),
-            (None, None, Some(tell)) => {
-                format!("let the host finish {after} and {tell} of it, before {before}")
-            }
-        };
-        Some(instead + &fix + note)
-    }
-
-    /// One end of a proposed edge, in words.
-    fn end_of_edge(&self, finding: &Finding, edge: &ProposedEdge, g: OpSeq) -> String {
-        let sides = [(finding.first.op, "(1)"), (finding.second.op, "(2)")];
-        if let Some((_, name)) = sides.iter().find(|(op, _)| *op == g) {
-            return (*name).to_owned();
-        }
-        if !self.is_host_function(finding, g) {
-            return self.call(g);
-        }
-        // The side that is not the other end runs in the function.
-        let is_end = |op: OpSeq| op == edge.record_after_op || op == edge.wait_before_op;
-        let runs = sides.iter().filter(|(op, _)| !is_end(*op)).map(|(_, name)| *name);
-        format!("the host function of {} ({})", runs.collect::<Vec<_>>().join(" or "), self.call(g))
-    }
-
-    /// Whether the call enqueued the host function in which a side of the finding runs.
-    fn is_host_function(&self, finding: &Finding, g: OpSeq) -> bool {
-        let is_side = g == finding.first.op || g == finding.second.op;
-        let action = self.operations.get(&g).map(|operation| &operation.action);
-        !is_side && matches!(action, Some(Action::HostFunction { .. }))
-    }
-
-    /// The process that has to wait, where the two ends of an edge are of two processes.
-    fn other_process(&self, edge: &ProposedEdge) -> Option<ProcessId> {
-        let entities = self.input.entities;
-        let of = |stream: Option<StreamId>, g: OpSeq| match stream {
-            Some(stream) => Some(entities.context(entities.stream(stream)?.context)?.process),
-            None => self.operations.get(&g).map(|operation| operation.process),
-        };
-        let from = of(edge.on_stream, edge.record_after_op)?;
-        of(edge.in_stream, edge.wait_before_op).filter(|&to| to != from)
     }
 
     /// The reason for the confidence.

@@ -1,8 +1,12 @@
 //! The JSON form, schema 1. Additions keep the schema's number; anything else raises it.
 
+mod accepted;
+mod fix;
 mod measured;
 
-use crate::{Disposition, Group, LintGroup, Report, SourcePlace};
+use crate::{Group, LintGroup, Report, SourcePlace};
+use accepted::{AcceptedJson, accepted};
+use fix::{Edge, FixJson, edge};
 use serde::Serialize;
 use streamsan_model::{
     CallFrame, CallStack, Confidence, ConflictKind, Extent, FindingAccess, IncompleteReason,
@@ -60,6 +64,7 @@ struct Lint<'a> {
     count: u64,
     op: u64,
     api: &'a str,
+    call: &'a str,
     stream: Option<u32>,
     event: Option<u32>,
     related: Option<u64>,
@@ -114,31 +119,6 @@ struct Frame<'a> {
     image: Option<&'a str>,
     /// Where the call ends in the image, as a virtual address of the file.
     offset: Option<u64>,
-}
-
-/// Why a finding does not count, where it does not.
-#[derive(Serialize)]
-struct AcceptedJson<'a> {
-    disposition: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    suppression: Option<SuppressedBy<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    upstream: Option<UpstreamEntryJson<'a>>,
-}
-
-/// The entry of the shipped list that knows a finding.
-#[derive(Serialize)]
-struct UpstreamEntryJson<'a> {
-    entry: &'a str,
-    library: &'a str,
-    reason: &'a str,
-    report: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct SuppressedBy<'a> {
-    line: usize,
-    reason: &'a str,
 }
 
 #[derive(Serialize)]
@@ -217,6 +197,7 @@ struct Finding<'a> {
     nearest: Option<u64>,
     masked_by: Option<u64>,
     proposed_edge: Option<Edge>,
+    fix: Option<FixJson>,
     #[serde(flatten)]
     several: Several,
 }
@@ -237,6 +218,8 @@ struct Overlap<'a> {
     name: Option<&'a str>,
     memory: Option<&'static str>,
     allocated_by: Option<&'a str>,
+    /// The same by the name that the program's language has for it.
+    allocated_by_call: Option<&'a str>,
     #[serde(flatten)]
     called: Called<'a>,
 }
@@ -246,7 +229,10 @@ struct Access<'a> {
     op: u64,
     stream: Option<u32>,
     stream_name: Option<&'a str>,
+    /// The driver's entry point.
     api: &'a str,
+    /// The call by the name that the program's language has for it.
+    call: &'a str,
     kernel: Option<&'a str>,
     /// The whole readable name, where the name is mangled.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -273,24 +259,6 @@ struct Pattern {
     rows: u64,
     slice_pitch: u64,
     slices: u64,
-}
-
-#[derive(Serialize)]
-struct Edge {
-    record_after_op: u64,
-    on_stream: Option<u32>,
-    wait_before_op: u64,
-    in_stream: Option<u32>,
-    /// Null where the trace was not analysed again with the edge.
-    verified: Option<bool>,
-    removes: Option<u64>,
-    removes_others: Option<u64>,
-    adds: Option<u64>,
-    /// Where in the program the two calls belong.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    record_after: Option<Line>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wait_before: Option<Line>,
 }
 
 pub(crate) fn render(report: &Report<'_>) -> String {
@@ -385,25 +353,6 @@ pub(crate) const fn reason_kind(reason: &IncompleteReason) -> &'static str {
     }
 }
 
-fn settled(disposition: &Disposition) -> AcceptedJson<'_> {
-    AcceptedJson {
-        disposition: match disposition {
-            Disposition::Upstream(_) => "known-upstream",
-            other => other.description(),
-        },
-        suppression: match disposition {
-            Disposition::Suppressed { line, reason } => Some(SuppressedBy { line: *line, reason }),
-            Disposition::Open | Disposition::Known | Disposition::Upstream(_) => None,
-        },
-        upstream: disposition.upstream().map(|upstream| UpstreamEntryJson {
-            entry: &upstream.entry,
-            library: &upstream.library,
-            reason: &upstream.reason,
-            report: upstream.report.as_deref(),
-        }),
-    }
-}
-
 impl From<SourcePlace> for Line {
     fn from(place: SourcePlace) -> Self {
         Self { file: place.shown, line: place.line, function: place.function }
@@ -442,11 +391,12 @@ fn lint<'a>(report: &'a Report<'_>, group: &'a LintGroup) -> Lint<'a> {
         id: lint.fingerprint.to_string(),
         class: lint.class,
         fails: group.fails,
-        disposition: settled(&group.disposition),
+        disposition: accepted(&group.disposition),
         library: group.library.as_deref(),
         count: group.count,
         op: lint.op.0,
         api: &lint.api,
+        call: report.input.entities.called(&lint.api, lint.stack),
         stream: lint.stream.map(|s| s.0),
         event: lint.event.map(|e| e.0),
         related: lint.related.map(|g| g.0),
@@ -467,7 +417,7 @@ fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
         severity: finding.severity,
         confidence: finding.confidence,
         fails: group.fails,
-        disposition: settled(&group.disposition),
+        disposition: accepted(&group.disposition),
         count: group.count,
         first_op: group.first.0,
         last_op: group.last.0,
@@ -481,6 +431,9 @@ fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
             name: allocation.and_then(|a| a.name.as_deref()),
             memory: allocation.map(|a| a.kind.description()),
             allocated_by: allocation.map(|a| a.api.as_str()).filter(|api| !api.is_empty()),
+            allocated_by_call: allocation
+                .map(|a| report.input.entities.called(&a.api, a.stack))
+                .filter(|call| !call.is_empty()),
             called: called(report, report.stack_of_allocation(finding.allocation)),
         },
         accesses: [access(report, &finding.first), access(report, &finding.second)],
@@ -488,6 +441,7 @@ fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
         nearest: finding.nearest.map(|g| g.0),
         masked_by: finding.masked_by.map(|g| g.0),
         proposed_edge: finding.proposed_edge.map(|e| edge(report, finding, &e)),
+        fix: report.fix(finding).map(FixJson::from),
         several: several(&group.traces, group.part),
     }
 }
@@ -498,28 +452,6 @@ fn stream_pairs(group: &Group) -> Vec<StreamPair> {
         StreamPair { first, second, count }
     };
     group.spread.pairs.iter().map(pair).collect()
-}
-
-fn edge(
-    report: &Report<'_>,
-    finding: &streamsan_model::Finding,
-    edge: &streamsan_model::ProposedEdge,
-) -> Edge {
-    let effect = report.effect(finding);
-    let [record_after, wait_before] =
-        report.ends_of_edge(finding, edge).map(|place| place.map(Line::from));
-    Edge {
-        record_after_op: edge.record_after_op.0,
-        on_stream: edge.on_stream.map(|s| s.0),
-        wait_before_op: edge.wait_before_op.0,
-        in_stream: edge.in_stream.map(|s| s.0),
-        verified: effect.map(|effect| effect.is_verified()),
-        removes: effect.map(|effect| effect.removes),
-        removes_others: effect.map(|effect| effect.removes_others),
-        adds: effect.map(|effect| effect.adds),
-        record_after,
-        wait_before,
-    }
 }
 
 fn line(report: &Report<'_>, id: Option<StackId>) -> Option<Line> {
@@ -534,6 +466,7 @@ fn access<'a>(report: &'a Report<'_>, side: &'a FindingAccess) -> Access<'a> {
         stream: side.stream.map(|s| s.0),
         stream_name: stream.and_then(|stream| stream.name.as_deref()),
         api: &side.api,
+        call: report.input.entities.called(&side.api, side.stack),
         kernel: side.kernel.as_deref(),
         kernel_demangled: side.kernel.as_deref().and_then(streamsan_names::whole),
         mode: side.access.mode.weak().description(),

@@ -14,6 +14,7 @@
 mod coverage;
 mod effect;
 mod explain;
+mod fix;
 mod formats;
 mod gate;
 mod group;
@@ -28,6 +29,7 @@ mod several;
 mod spread;
 mod stacks;
 mod story;
+mod streams;
 mod text;
 mod upstream;
 
@@ -46,5 +48,9 @@ pub use settled::{Open, Settled};
 pub use several::InTrace;
 pub use stacks::SourcePlace;
 pub use story::Story;
-pub use text::TextOptions;
+pub use text::{Detail, TextOptions};
 pub use upstream::{KnownUpstream, UpstreamEntry};
+
+/// A line of a source file, counted from 1, without its indentation; `None` where it cannot be read,
+/// or where its file is not to be shown.
+pub type SourceLine<'s> = dyn FnMut(&str, u32) -> Option<String> + 's;

@@ -1,4 +1,4 @@
-//! Names of streams, events, allocations and operations, and the wording of amounts.
+//! Names of events, allocations and operations, and the wording of amounts.
 //!
 //! Invariant: every name that is put into words here is printable, so that no text made of these
 //! words has a line break or a control character from a program.
@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use streamsan_model::{
-    Action, Allocation, AllocationId, ContextId, EventId, FindingAccess, IncompleteReason,
-    MemoryKind, OpSeq, Operation, StreamId, StreamKind,
+    Action, Allocation, AllocationId, ContextId, Event, EventId, FindingAccess, IncompleteReason,
+    MemoryKind, OpSeq, Operation, StackId,
 };
 use streamsan_names::{printable, printable_first, printable_line};
 
@@ -65,14 +65,6 @@ pub(crate) fn op(g: OpSeq) -> String {
     format!("#{}", number(g.0))
 }
 
-/// The maker of an access: a kernel, by its readable name, or an entry point.
-pub(crate) fn what(access: &FindingAccess) -> Cow<'_, str> {
-    match &access.kernel {
-        Some(kernel) => streamsan_names::kernel(kernel),
-        None => printable(&access.api),
-    }
-}
-
 /// A reason of an incomplete run in words, with kernels by their readable names.
 pub fn reason_in_words(reason: &IncompleteReason) -> String {
     let mut readable = reason.clone();
@@ -95,6 +87,19 @@ pub fn reason_in_words(reason: &IncompleteReason) -> String {
 }
 
 impl Report<'_> {
+    /// A call by the name that the program's language has for it.
+    pub(crate) fn called<'a>(&'a self, api: &'a str, stack: Option<StackId>) -> Cow<'a, str> {
+        printable(self.input.entities.called(api, stack))
+    }
+
+    /// The maker of an access: a kernel, by its readable name, or a call.
+    pub(crate) fn what<'a>(&'a self, access: &'a FindingAccess) -> Cow<'a, str> {
+        match &access.kernel {
+            Some(kernel) => streamsan_names::kernel(kernel),
+            None => self.called(&access.api, access.stack),
+        }
+    }
+
     /// `2 races in PyTorch and cuFFT, seen 3 times`, where there are any.
     pub(crate) fn upstream_in_words(&self) -> Option<String> {
         let known = || {
@@ -110,71 +115,20 @@ impl Report<'_> {
         Some(format!("{races} in {}, {}", and(&libraries), seen(times)))
     }
 
-    /// `stream 7 "decode"`, or the word for a default stream.
-    pub(crate) fn stream(&self, id: StreamId) -> String {
-        let mut text = format!("stream {id}");
-        if let Some(stream) = self.input.entities.stream(id) {
-            match (&stream.name, stream.kind) {
-                (Some(name), _) => {
-                    let _ = write!(text, " \"{}\"", printable(name));
-                }
-                (None, StreamKind::Legacy | StreamKind::PerThread) => {
-                    let _ = write!(text, " ({})", stream.kind.description());
-                }
-                (None, StreamKind::Blocking | StreamKind::NonBlocking) => {}
-            }
-        }
-        text
-    }
-
     /// Where a node of a graph comes from.
     pub(crate) fn node(&self, access: &FindingAccess) -> String {
         match access.stream {
-            Some(stream) => format!("graph node, captured from {}", self.stream(stream)),
+            Some(stream) => format!("graph node, captured from {}", self.the_stream(stream)),
             None => "graph node".to_owned(),
         }
     }
 
-    /// The side in words with its kind, as accesses are listed: `stream 7 "decode" (non-blocking)`.
-    pub(crate) fn side_in_full(&self, access: &FindingAccess, with_device: bool) -> String {
-        let Some(id) = access.stream else {
-            return "host".to_owned();
-        };
-        let entities = self.input.entities;
-        let Some(stream) = entities.stream(id) else {
-            return format!("stream {id}");
-        };
-        let mut text = format!("stream {id}");
-        if let Some(name) = &stream.name {
-            let _ = write!(text, " \"{}\"", printable(name));
-        }
-        let _ = write!(text, " ({}", stream.kind.description());
-        if with_device && let Some(context) = entities.context(stream.context) {
-            let _ = write!(text, ", device {}", context.device);
-        }
-        text.push(')');
-        text
-    }
-
-    /// Whether the two sides run on different devices.
-    pub(crate) fn devices_differ(&self, a: &FindingAccess, b: &FindingAccess) -> bool {
-        let entities = self.input.entities;
-        let device = |access: &FindingAccess| {
-            Some(entities.context(entities.stream(access.stream?)?.context)?.device)
-        };
-        device(a).zip(device(b)).is_some_and(|(a, b)| a != b)
-    }
-
-    /// The stream or the host.
-    pub(crate) fn side(&self, stream: Option<StreamId>) -> String {
-        stream.map_or_else(|| "the host".to_owned(), |stream| self.stream(stream))
-    }
-
-    /// `event 2 "done"`.
+    /// `event "done"`, or the event's handle.
     pub(crate) fn event(&self, id: EventId) -> String {
-        match self.input.entities.event(id).and_then(|event| event.name.as_ref()) {
-            Some(name) => format!("event {id} \"{}\"", printable(name)),
-            None => format!("event {id}"),
+        match self.input.entities.event(id) {
+            Some(Event { name: Some(name), .. }) => format!("event \"{}\"", printable(name)),
+            Some(event) => format!("event {:#x}", event.handle),
+            None => "an unknown event".to_owned(),
         }
     }
 
@@ -200,16 +154,24 @@ impl Report<'_> {
 
     /// `allocation 41: 64.0 MiB of device memory, cuMemAlloc_v2`.
     pub(crate) fn allocation_in_full(&self, id: AllocationId) -> String {
+        match self.allocation(id) {
+            Some(_) => format!("allocation {id}: {}", self.allocation_in_words(id)),
+            None => format!("allocation {id}, of which nothing is known"),
+        }
+    }
+
+    /// `64.0 MiB of device memory, cudaMalloc`.
+    pub(crate) fn allocation_in_words(&self, id: AllocationId) -> String {
         let Some(allocation) = self.allocation(id) else {
-            return format!("allocation {id}, of which nothing is known");
+            return "memory of which nothing is known".to_owned();
         };
-        let mut text = format!("allocation {id}: ");
+        let mut text = String::new();
         if allocation.kind != MemoryKind::Pageable {
             let _ = write!(text, "{} of ", size(allocation.range.len()));
         }
         text += allocation.kind.description();
         if !allocation.api.is_empty() {
-            let _ = write!(text, ", {}", printable(&allocation.api));
+            let _ = write!(text, ", {}", self.called(&allocation.api, allocation.stack));
         }
         if self.input.entities.processes().nth(1).is_some()
             && let Some(process) = self.input.entities.process(allocation.process)
@@ -240,10 +202,10 @@ impl Report<'_> {
     pub fn describe(&self, operation: &Operation) -> String {
         let objects = match operation.action {
             Action::EventRecord { event, stream } => {
-                format!(" of {} on {}", self.event(event), self.stream(stream))
+                format!(" of {} on {}", self.event(event), self.the_stream(stream))
             }
             Action::StreamWaitEvent { stream, event } => {
-                format!(" for {} in {}", self.event(event), self.stream(stream))
+                format!(" for {} in {}", self.event(event), self.the_stream(stream))
             }
             Action::ContextRecordEvent { context, event }
             | Action::ContextWaitEvent { context, event } => {
@@ -254,11 +216,12 @@ impl Report<'_> {
             }
             Action::ContextSynchronize { context } => format!(" of {}", self.context(context)),
             ref action => match action.stream() {
-                Some(stream) => format!(" on {}", self.stream(stream)),
+                Some(stream) => format!(" on {}", self.the_stream(stream)),
                 None => String::new(),
             },
         };
-        format!("{}{objects}", printable_first(&operation.api))
+        let name = self.input.entities.called(&operation.api, operation.stack);
+        format!("{}{objects}", printable_first(name))
     }
 
     /// The event that an operation records or waits for.

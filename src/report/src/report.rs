@@ -1,8 +1,9 @@
 //! The report: the common source of every form of output.
 
+use crate::streams::Namesakes;
 use crate::{
-    Coverage, Effect, Folded, Group, KnownUpstream, LintGroup, Settled, TextOptions, Unused,
-    formats, json, text,
+    Coverage, Effect, Folded, Group, KnownUpstream, LintGroup, Settled, SourceLine, TextOptions,
+    Unused, formats, json, text,
 };
 use std::collections::BTreeMap;
 use streamsan_model::{
@@ -53,6 +54,7 @@ pub struct Report<'a> {
     /// The effects of the proposed edges.
     pub(crate) effects: BTreeMap<(Fingerprint, Severity), Effect>,
     pub(crate) operations: BTreeMap<OpSeq, Operation>,
+    pub(crate) namesakes: Namesakes,
     /// The reports of the single traces, in a report over several.
     pub(crate) parts: Vec<Report<'a>>,
     /// The directory that paths of source files are shown relative to.
@@ -111,6 +113,7 @@ impl<'a> Report<'a> {
         }
         Self {
             verdict,
+            namesakes: Namesakes::of(input.entities),
             groups,
             lints,
             unused: Vec::new(),
@@ -157,9 +160,9 @@ impl<'a> Report<'a> {
         text::headline(self.part_of(group), &group.finding)
     }
 
-    /// A finding in full, as the text form shows a finding that fails, whatever its disposition.
+    /// A finding with all that is known of it, whatever its disposition.
     pub fn render_in_full(&self, group: &Group, options: &TextOptions) -> String {
-        printable_text(&text::in_full(self, group, options.color)).into_owned()
+        printable_text(&text::in_full(self, group, options, &mut |_, _| None)).into_owned()
     }
 
     /// The folded findings, in the order in which they are reported.
@@ -191,9 +194,14 @@ impl<'a> Report<'a> {
         &self.lints
     }
 
-    /// The text form.
+    /// The text form, without lines of sources.
     pub fn render_text(&self, options: &TextOptions) -> String {
-        printable_text(&text::render(self, options)).into_owned()
+        self.render_text_with(options, &mut |_, _| None)
+    }
+
+    /// The text form with the lines of the calls, where `sources` answers them.
+    pub fn render_text_with(&self, options: &TextOptions, sources: &mut SourceLine<'_>) -> String {
+        printable_text(&text::render(self, options, sources)).into_owned()
     }
 
     /// The JSON form, schema 1; `docs/report-format.md` describes it.

@@ -10,6 +10,7 @@
 
 use crate::names::{number, plural, reason_in_words};
 use crate::report::decide_verdict;
+use crate::streams::Namesakes;
 use crate::{Coverage, Folded, Group, Input, LintGroup, Measured, Report, Unused};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -158,6 +159,7 @@ impl<'a> Report<'a> {
             input,
             effects: BTreeMap::new(),
             operations: BTreeMap::new(),
+            namesakes: Namesakes::default(),
             directory: first.directory.clone(),
             settled: None,
             parts,

@@ -7,7 +7,7 @@ use streamsan_model::{
 use streamsan_names::printable;
 
 /// Own frames of a stack that are listed; the JSON form has all of them.
-const LISTED: usize = 4;
+pub(crate) const LISTED: usize = 4;
 /// The number of listed frames where no frame is the program's.
 const LISTED_OF_OTHERS: usize = 2;
 
@@ -53,7 +53,7 @@ impl Report<'_> {
     }
 
     /// The lines of all own frames of a stack, innermost first, as far as they have files.
-    fn own_places(&self, id: Option<StackId>) -> Vec<SourcePlace> {
+    pub(crate) fn own_places(&self, id: Option<StackId>) -> Vec<SourcePlace> {
         let Some(stack) = self.stack(id) else { return Vec::new() };
         stack.own().map_while(|frame| self.place_of_frame(frame)).collect()
     }
@@ -65,10 +65,11 @@ impl Report<'_> {
         Some(self.frame(frame))
     }
 
-    /// The program's frames, innermost first; the nearest others where none is known to be its own.
-    pub(crate) fn listed(&self, id: Option<StackId>) -> Vec<String> {
+    /// The innermost frames of the program, at most so many; the nearest others where none is known to
+    /// be its own.
+    pub(crate) fn listed(&self, id: Option<StackId>, most: usize) -> Vec<String> {
         let Some(stack) = self.stack(id) else { return Vec::new() };
-        let own: Vec<String> = stack.own().take(LISTED).map(|frame| self.frame(frame)).collect();
+        let own: Vec<String> = stack.own().take(most).map(|frame| self.frame(frame)).collect();
         if !own.is_empty() {
             return own;
         }
@@ -96,32 +97,41 @@ impl Report<'_> {
         self.told_apart(stacks).map(|places| places.into_iter().next_back())
     }
 
-    /// The lines that make two calls. Each call is shown by its innermost line; where both have the
-    /// same line, by the callers up to those that differ.
-    pub(crate) fn told_apart(&self, stacks: [Option<StackId>; 2]) -> [Vec<SourcePlace>; 2] {
-        let [mut first, mut second] = stacks.map(|id| self.own_places(id));
-        let alike = first.iter().zip(&second).take_while(|(a, b)| a == b).count();
-        let differ = alike < first.len().min(second.len());
-        let kept = if differ { alike + 1 } else { 1 };
-        first.truncate(kept);
-        second.truncate(kept);
-        [first, second]
+    /// The positions of the two lines among the program's own frames, innermost first, at which an
+    /// edit orders two calls: the deepest that the calls do not share. From where the two paths part
+    /// on they lie as far inwards as no function comes that both paths go through, such as a wrapper
+    /// of the driver's calls: an edit there would concern every user of the wrapper.
+    pub(crate) fn apart(&self, stacks: [Option<StackId>; 2]) -> [usize; 2] {
+        let [first, second] = stacks.map(|id| self.own_places(id));
+        let shared = first.iter().rev().zip(second.iter().rev()).take_while(|(a, b)| a == b);
+        let shared = shared.count();
+        let inwards = |own: &[SourcePlace], other: &[SourcePlace]| {
+            let Some(parting) = (own.len() - shared).checked_sub(1) else { return 0 };
+            let others = other.get(..other.len() - shared).unwrap_or_default();
+            let is_shared = |place: &SourcePlace| others.iter().any(|o| o.is_in_function_of(place));
+            let deeper = own[..parting].iter().rev().take_while(|place| !is_shared(place));
+            parting - deeper.count()
+        };
+        [inwards(&first, &second), inwards(&second, &first)]
     }
 
-    /// The places of a proposed edge in words: `after train.py:12, before train.py:31`.
-    pub(crate) fn place_of_edge(&self, finding: &Finding, edge: &ProposedEdge) -> Option<String> {
-        let ends = self.ends_of_edge(finding, edge);
-        let [after, before] = ends.map(|place| place.map(|place| place.description()));
-        match (after, before) {
-            (Some(after), Some(before)) => Some(format!("after {after}, before {before}")),
-            (Some(after), None) => Some(format!("after {after}")),
-            (None, Some(before)) => Some(format!("before {before}")),
-            (None, None) => None,
-        }
+    /// The lines that make two calls, from the innermost line of each up to the one at which an edit
+    /// orders them.
+    pub(crate) fn told_apart(&self, stacks: [Option<StackId>; 2]) -> [Vec<SourcePlace>; 2] {
+        let kept = self.apart(stacks);
+        let [mut first, mut second] = stacks.map(|id| self.own_places(id));
+        first.truncate(kept[0] + 1);
+        second.truncate(kept[1] + 1);
+        [first, second]
     }
 }
 
 impl SourcePlace {
+    /// Whether both lines are of one function.
+    fn is_in_function_of(&self, other: &Self) -> bool {
+        self.function.is_some() && (&self.function, &self.path) == (&other.function, &other.path)
+    }
+
     /// `train.py:12`, printable.
     pub fn description(&self) -> String {
         match self.line {

@@ -1,8 +1,8 @@
 //! The story of a race: from the last point that both sides know to the two accesses.
 
-use crate::names::{self, number, op};
+use crate::names::{number, op};
 use crate::text::{self, TextOptions};
-use crate::{Group, Report};
+use crate::{Group, Report, SourceLine};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use streamsan_model::{Action, OpSeq, Operation, StreamId};
@@ -91,18 +91,15 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// The explanation: the finding as the report prints it, then what led to it, then the lines
-    /// of the source. `source_line` answers a line of a file, where it can be read.
-    pub fn render(
-        &self,
-        options: &TextOptions,
-        source_line: &mut dyn FnMut(&str, u32) -> Option<String>,
-    ) -> String {
+    /// The explanation: the finding as the report prints it, with lines of the source and the proof,
+    /// then what led to it.
+    pub fn render(&self, options: &TextOptions, source_line: &mut SourceLine<'_>) -> String {
         let (report, finding) = (self.report, &self.group.finding);
-        let mut text = text::in_full(report, self.group, options.color);
+        let mut text = text::in_full(report, self.group, options, source_line);
         text.push('\n');
         let first = report.side(finding.first.stream);
         let second = report.side(finding.second.stream);
+        self.tell_streams(&mut text);
         let _ = match finding.knows {
             Some(g) => writeln!(text, "the last point that both sides know\n  {}", report.call(g)),
             None => writeln!(text, "the last point that both sides know\n  none"),
@@ -112,9 +109,21 @@ impl<'a> Story<'a> {
             self.tell(&mut text, &format!("what {second} did since, up to (2)"), &self.of_second);
         }
         self.tell_records(&mut text);
-        self.tell_source(&mut text, source_line);
+        self.tell_allocation(&mut text, source_line);
         self.tell_kernels(&mut text);
         printable_text(&text).into_owned()
+    }
+
+    /// Adds the properties of the streams that decide what orders them.
+    fn tell_streams(&self, text: &mut String) {
+        let (report, finding) = (self.report, &self.group.finding);
+        let mut title = "streams\n";
+        for (what, side) in [("(1)", finding.first.stream), ("(2)", finding.second.stream)] {
+            let Some(id) = side else { continue };
+            let Some(kind) = report.stream_kind(id) else { continue };
+            let _ = writeln!(text, "{title}  {what} {}: {kind}", report.stream_in_full(id));
+            title = "";
+        }
     }
 
     /// The records that a wait could have been for, where the later side can be held back.
@@ -149,34 +158,22 @@ impl<'a> Story<'a> {
         let mut title = "kernels in full\n";
         for (what, side) in [("(1)", &finding.first), ("(2)", &finding.second)] {
             let whole = side.kernel.as_deref().and_then(streamsan_names::whole);
-            if let Some(whole) = whole.filter(|whole| printable(whole) != names::what(side)) {
+            if let Some(whole) = whole.filter(|whole| printable(whole) != self.report.what(side)) {
                 let _ = writeln!(text, "{title}  {what} {}", printable(&whole));
                 title = "";
             }
         }
     }
 
-    /// The lines of the source that made the two calls and the allocation.
-    fn tell_source(
-        &self,
-        text: &mut String,
-        source_line: &mut dyn FnMut(&str, u32) -> Option<String>,
-    ) {
-        let (report, finding) = (self.report, &self.group.finding);
-        let allocation = report.stack_of_allocation(finding.allocation);
-        let [first, second] = report.told_apart([finding.first.stack, finding.second.stack]);
-        let allocation = report.source_place(allocation).into_iter().collect();
-        let mut title = "source\n";
-        for (what, places) in [("(1)", first), ("(2)", second), ("the allocation", allocation)] {
-            for (depth, place) in places.iter().enumerate() {
-                let what = if depth == 0 { what } else { "    called from" };
-                let _ = writeln!(text, "{title}  {what} {}", place.description());
-                title = "";
-                let line = place.line.and_then(|line| source_line(&place.path, line));
-                if let Some(line) = line {
-                    let _ = writeln!(text, "      | {}", printable_line(&line));
-                }
-            }
+    /// The line of the source that made the allocation.
+    fn tell_allocation(&self, text: &mut String, source_line: &mut SourceLine<'_>) {
+        let report = self.report;
+        let allocation = report.stack_of_allocation(self.group.finding.allocation);
+        let Some(place) = report.source_place(allocation) else { return };
+        let _ = writeln!(text, "the allocation\n  {}", place.description());
+        let line = place.line.and_then(|line| source_line(&place.path, line));
+        if let Some(line) = line {
+            let _ = writeln!(text, "    {}", printable_line(&line));
         }
     }
 

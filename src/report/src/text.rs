@@ -1,24 +1,46 @@
-//! The text form.
+//! The text form. What it says of a finding is in `full`.
 
+mod concise;
+mod full;
+mod quote;
+mod statistics;
 mod style;
 mod verdict;
+mod wrap;
 
-use crate::names::{op, plural, seen, size, what};
-use crate::{Disposition, Group, LintGroup, Report, explain};
+use crate::names::{op, plural, seen, size};
+use crate::{Disposition, Group, LintGroup, Report, SourceLine, explain};
+pub(crate) use full::{Printing, first_touch};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use streamsan_model::{
-    Confidence, Extent, Finding, FindingAccess, MemoryKind, RaceClass, Severity,
-};
+use streamsan_model::{Confidence, Finding, FindingAccess, RaceClass, Severity};
 use streamsan_names::{printable, printable_line};
 pub(crate) use style::{Color, Style};
+use wrap::{GLUE, columns, wrapped};
+
+/// How much the text form says of a finding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Both accesses, why nothing orders them, and the fix.
+    #[default]
+    Full,
+    /// One line.
+    Concise,
+    /// Nothing: findings are only counted, by class, allocation and pair of call sites.
+    Counted,
+}
 
 /// How the text form is printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextOptions {
     /// Whether to use ANSI colours. `NO_COLOR` and the terminal are the caller's to ask.
     pub color: bool,
-    /// Number of folded findings of each kind (errors, warnings) that are printed; `None` for all.
+    /// Columns of the terminal; `None` where there is none, for lines of a fixed width.
+    pub columns: Option<usize>,
+    /// How much is said of each finding.
+    pub detail: Detail,
+    /// Number of folded findings of each kind (errors, warnings) that are printed in full, and of
+    /// rows of each table of [`Detail::Counted`]; `None` for all.
     pub max_findings: Option<usize>,
     /// Whether lints inside libraries are listed, not only counted. Those that fail the build are
     /// always listed.
@@ -27,40 +49,73 @@ pub struct TextOptions {
     pub list_known_upstream: bool,
 }
 
-pub(crate) fn render(report: &Report<'_>, options: &TextOptions) -> String {
+pub(crate) fn render(
+    report: &Report<'_>,
+    options: &TextOptions,
+    sources: &mut SourceLine<'_>,
+) -> String {
+    let style = Style { color: options.color };
+    let mut text = String::new();
+    match options.detail {
+        Detail::Full => in_order(report, options, sources, &mut text),
+        Detail::Concise => concise::render(report, style, &mut text),
+        Detail::Counted => {
+            statistics::render(report, options.max_findings.unwrap_or(usize::MAX), &mut text);
+        }
+    }
+    verdict::render(report, style, &mut text);
+    text
+}
+
+/// Findings that fail in full, then the others in lines.
+fn in_order(
+    report: &Report<'_>,
+    options: &TextOptions,
+    sources: &mut SourceLine<'_>,
+    text: &mut String,
+) {
     let style = Style { color: options.color };
     let limit = options.max_findings.unwrap_or(usize::MAX);
     let (counted, settled): (Vec<&Group>, Vec<&Group>) =
         report.groups.iter().partition(|group| group.disposition == Disposition::Open);
     let (errors, warnings): (Vec<&Group>, Vec<&Group>) =
         counted.into_iter().partition(|group| group.fails);
-    let mut text = String::new();
     for (position, group) in errors.iter().enumerate().take(limit) {
         let same = |other: &&&Group| other.finding.severity == group.finding.severity;
         let number = errors[..=position].iter().filter(same).count();
         let total = errors.iter().filter(same).count();
-        error(report, style, group, (number, total), &mut text);
+        Printing::new(options, sources).finding(report, group, (number, total), text);
         text.push('\n');
     }
-    note_rest(errors.len(), limit, &mut text);
-    warn(report, style, &warnings[..warnings.len().min(limit)], &mut text);
-    note_rest(warnings.len(), limit, &mut text);
-    lints(report, style, options, &mut text);
-    settle(report, &settled, options, &mut text);
-    verdict::render(report, style, &mut text);
-    text
+    let mut is_cut = note_rest(errors.len(), limit, text);
+    warn(report, options, &warnings[..warnings.len().min(limit)], text);
+    is_cut |= note_rest(warnings.len(), limit, text);
+    is_cut |= lints(report, style, options, text);
+    is_cut |= settle(report, &settled, options, text);
+    if is_cut && limit > 0 {
+        tell_how_to_see_the_rest(report, text);
+    }
 }
 
-/// A finding in full, whether it reaches the threshold or not.
-pub(crate) fn in_full(report: &Report<'_>, group: &Group, color: bool) -> String {
+/// A finding in full, whether it reaches the threshold or not, with all that is known of it.
+pub(crate) fn in_full(
+    report: &Report<'_>,
+    group: &Group,
+    options: &TextOptions,
+    sources: &mut SourceLine<'_>,
+) -> String {
     let mut text = String::new();
-    error(report, Style { color }, group, (1, 1), &mut text);
+    let mut printing = Printing::new(options, sources);
+    printing.in_detail = true;
+    printing.finding(report, group, (1, 1), &mut text);
     text
 }
 
 /// Lints: a headline for each class, a line for each call. Those inside libraries are one line.
-fn lints(report: &Report<'_>, style: Style, options: &TextOptions, text: &mut String) {
+/// Answers whether some were left out.
+fn lints(report: &Report<'_>, style: Style, options: &TextOptions, text: &mut String) -> bool {
     let limit = options.max_findings.unwrap_or(usize::MAX);
+    let columns = columns(options.columns);
     let mut classes: BTreeMap<RaceClass, Vec<&LintGroup>> = BTreeMap::new();
     let open = || {
         report.lints.iter().filter(|group| {
@@ -76,44 +131,73 @@ fn lints(report: &Report<'_>, style: Style, options: &TextOptions, text: &mut St
         let (word, color) =
             if fails { ("error", Color::Error) } else { ("warning", Color::Warning) };
         let title = style.paint(color, &format!("{word}[{}]", class.description()));
-        let _ = writeln!(text, "{title}: {}", explain::lint(class));
+        let plain = format!("{word}[{}]: ", class.description());
+        let words = wrapped(&plain, 2, explain::lint(class), columns);
+        let _ = write!(text, "{title}: {}", words.strip_prefix(&plain).unwrap_or_default());
         for group in groups {
             let lint = &group.lint;
             let whole = report;
             let report = report.part_of_lint(group);
             let mut line = match report.call_without_place(lint.op) {
                 Some(call) => format!("{call} at {}", op(lint.op)),
-                None => format!("{} at {}", printable(&lint.api), op(lint.op)),
+                None => format!("{} at {}", report.called(&lint.api, lint.stack), op(lint.op)),
             };
             if let Some(related) = lint.related {
                 let _ = write!(line, ", {}", report.call(related));
             }
-            let _ = writeln!(text, "  {line}, {}, id {}", seen(group.count), lint.fingerprint);
+            let line = format!("{line}, {}, id{GLUE}{}", seen(group.count), lint.fingerprint);
+            *text += &wrapped("  ", 6, &line, columns);
             let inside =
                 group.library.as_ref().map(|library| format!("inside {}", printable(library)));
             let place = report.place_in_words(lint.stack).map(|place| format!("at {place}"));
             let place: Vec<String> = place.into_iter().chain(inside).collect();
             if !place.is_empty() {
-                let _ = writeln!(text, "    {}", place.join(", "));
+                *text += &wrapped("    ", 6, &place.join(", "), columns);
             }
             if let Some(traces) = whole.in_traces(&group.traces) {
-                let _ = writeln!(text, "    {traces}");
+                *text += &wrapped("    ", 6, &traces, columns);
             }
         }
         text.push('\n');
     }
-    note_rest(open().count(), limit, text);
+    let is_cut = note_rest(open().count(), limit, text);
     if let Some(counted) = report.library_lints_in_words()
         && !options.list_library_lints
     {
         let _ = writeln!(text, "note: {counted}; --list-library-lints lists them\n");
     }
+    is_cut
 }
 
-fn note_rest(total: usize, limit: usize, text: &mut String) {
-    if total > limit {
+/// How many findings are left out.
+fn note_rest(total: usize, limit: usize, text: &mut String) -> bool {
+    let is_cut = total > limit;
+    if is_cut {
         let rest = plural((total - limit) as u64, "more finding", "more findings");
-        let _ = writeln!(text, "... and {rest}; the JSON form lists all of them\n");
+        let _ = writeln!(text, "... and {rest}\n");
+    }
+    is_cut
+}
+
+/// The commands that show what is left out.
+fn tell_how_to_see_the_rest(report: &Report<'_>, text: &mut String) {
+    let trace = report.input.trace.as_deref().map_or_else(|| "TRACE".to_owned(), in_shell);
+    for (option, what) in [
+        ("--max-findings 0", "prints all"),
+        ("--format concise", "prints all in a line each"),
+        ("--statistics", "counts them"),
+    ] {
+        let _ = writeln!(text, "streamsan check {trace} {option:<17} {what}");
+    }
+    text.push('\n');
+}
+
+/// A file's name as a shell takes it.
+fn in_shell(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+@%:,=".contains(c);
+    match name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => printable(&format!("'{}'", name.replace('\'', "'\\''"))).into_owned(),
     }
 }
 
@@ -131,188 +215,9 @@ pub(crate) fn headline(report: &Report<'_>, finding: &Finding) -> String {
     )
 }
 
-/// A finding in full; `position` is its number among those of its severity, and theirs.
-fn error(
-    report: &Report<'_>,
-    style: Style,
-    group: &Group,
-    (position, total): (usize, usize),
-    text: &mut String,
-) {
-    let (whole, report) = (report, report.part_of(group));
-    let finding = &group.finding;
-    let _ = writeln!(
-        text,
-        "{}: {}   {} {position} of {total}, {}, id {}",
-        match group.fails {
-            true => style.paint(Color::Error, &format!("error[{}]", finding.class.description())),
-            false => {
-                style.paint(Color::Warning, &format!("warning[{}]", finding.class.description()))
-            }
-        },
-        style.paint(Color::Strong, &headline(report, finding)),
-        finding.severity.description(),
-        seen(group.count),
-        finding.fingerprint
-    );
-    if let Some(traces) = whole.in_traces(&group.traces) {
-        let told = whole.trace_of(group.part);
-        let _ = writeln!(text, "  = {traces}; numbers below are those of {told}");
-    } else if let Some(amounts) = group.spread.amounts() {
-        let _ = writeln!(
-            text,
-            "  = seen {amounts}; below is the occurrence at {}",
-            op(group.finding.second.op)
-        );
-    }
-    if let Some(upstream) = group.disposition.upstream() {
-        let _ = writeln!(text, "  = known upstream in {}", upstream.description());
-    }
-    if finding.severity != Severity::Lint {
-        let _ = writeln!(text, "  = {}", place(report, finding));
-        if let Some(touch) = first_touch(finding) {
-            let _ = writeln!(text, "  = {touch}");
-        }
-        let allocated = report.stack_of_allocation(finding.allocation);
-        if let Some(place) = report.place_in_words(allocated) {
-            let _ = writeln!(text, "  = allocated at {place}");
-        }
-    }
-    accesses(report, style, finding, text);
-    if finding.severity != Severity::Lint {
-        let title = match finding.severity {
-            Severity::Latent => "why this order cannot be relied on",
-            _ => "why these are unordered",
-        };
-        let _ = writeln!(text, "{}", style.paint(Color::Strong, title));
-        for line in report.why(finding) {
-            let _ = writeln!(text, "  {line}");
-        }
-    }
-    if let Some(fix) = report.fix(finding) {
-        let _ = writeln!(text, "{}\n  {fix}", style.paint(Color::Good, "fix"));
-        let edge = finding.proposed_edge;
-        if let Some(place) = edge.and_then(|edge| report.place_of_edge(finding, &edge)) {
-            let _ = writeln!(text, "  {place}");
-        }
-        if let Some(effect) = report.effect(finding) {
-            let word = if effect.is_verified() { "verified" } else { "not enough" };
-            let _ = writeln!(text, "  {word}: {}", effect.description());
-        }
-    }
-    let _ = writeln!(text, "confidence {}", report.confidence(finding));
-    if group.count > 1 && group.traces.is_empty() {
-        let _ = writeln!(text, "first seen at {}, last at {}", op(group.first), op(group.last));
-        if let Some(pairs) = report.pairs_in_words(&group.spread) {
-            let _ = writeln!(text, "{pairs}");
-        }
-    }
-}
-
-/// `bytes 0x2000..0x3000 (+0x1000 in allocation 41: 64.0 MiB of device memory, cuMemAlloc_v2)`.
-fn place(report: &Report<'_>, finding: &Finding) -> String {
-    let range = finding.overlap;
-    let offset = match report.allocation(finding.allocation) {
-        // All ordinary memory of a process is one allocation: an offset in it is an address.
-        Some(allocation)
-            if allocation.kind != MemoryKind::Pageable && allocation.range.covers(range) =>
-        {
-            format!("+{:#x} in ", range.start - allocation.range.start)
-        }
-        _ => String::new(),
-    };
-    format!(
-        "bytes {:#x}..{:#x} ({offset}{})",
-        range.start,
-        range.end,
-        report.allocation_in_full(finding.allocation)
-    )
-}
-
-/// Where the host's touch of one byte lies among the bytes of the other side. A fence shows the
-/// first touch of the memory that it protects, whatever the host does with the rest.
-pub(crate) fn first_touch(finding: &Finding) -> Option<String> {
-    let (host, other, number) = match (finding.first.stream, finding.second.stream) {
-        (Some(_), None) => (&finding.second, &finding.first, "(1)"),
-        (None, Some(_)) => (&finding.first, &finding.second, "(2)"),
-        _ => return None,
-    };
-    let (touch, bytes) = (host.access.extent.hull(), other.access.extent.hull());
-    let is_one_byte = host.api == TOUCHED && touch.len() == 1 && bytes.len() > 1;
-    let at =
-        touch.start.checked_sub(bytes.start).filter(|_| is_one_byte && touch.end <= bytes.end)?;
-    Some(format!("first touch at +{at:#x} of the bytes of {number}"))
-}
-
-/// The recording's name of a host load or store that was seen without an annotation.
-const TOUCHED: &str = "host access";
-
-/// The bytes that an access touches, where they are more than the overlap.
-fn touched(finding: &Finding, access: &FindingAccess) -> String {
-    match &access.access.extent {
-        Extent::Range(range) if *range == finding.overlap => String::new(),
-        Extent::Range(range) => format!("of {:#x}..{:#x}", range.start, range.end),
-        Extent::Strided(p) => format!(
-            "of {} of {} every {} from {:#x}",
-            plural(p.rows.saturating_mul(p.slices), "row", "rows"),
-            size(p.width),
-            size(p.pitch),
-            p.start
-        ),
-    }
-}
-
-/// Longer cells move the rest of their own line only.
-const WIDEST_CELL: usize = 48;
-
-/// The two numbered lines, in columns.
-fn accesses(report: &Report<'_>, style: Style, finding: &Finding, text: &mut String) {
-    let with_device = report.devices_differ(&finding.first, &finding.second);
-    let rows = [&finding.first, &finding.second].map(|side| {
-        [
-            side.access.mode.weak().description().to_uppercase(),
-            what(side).into_owned(),
-            match finding.class {
-                RaceClass::GraphUnordered => report.node(side),
-                _ => report.side_in_full(side, with_device),
-            },
-            format!("op {}", op(side.op)),
-        ]
-    });
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.filter(|&width| width <= WIDEST_CELL).max()
-    };
-    let widths = [0, 1, 2, 3].map(|column| width(column).unwrap_or(0));
-    for (number, (row, side)) in rows.iter().zip([&finding.first, &finding.second]).enumerate() {
-        let mut line = format!("  ({})", number + 1);
-        for (column, cell) in row.iter().enumerate() {
-            let padded = format!("{cell:<width$}", width = widths[column]);
-            let color = if column == 0 { Color::Strong } else { Color::Plain };
-            let _ = write!(
-                line,
-                "{}{}",
-                if column == 0 { " " } else { "  " },
-                style.paint(color, &padded)
-            );
-        }
-        let touched = touched(finding, side);
-        if !touched.is_empty() {
-            let _ = write!(line, "  {touched}");
-        }
-        if number == 1 {
-            line += "  \u{2190} issued here";
-        }
-        let _ = writeln!(text, "{}", line.trim_end());
-        for (depth, frame) in report.listed(side.stack).iter().enumerate() {
-            let word = if depth == 0 { "at" } else { "by" };
-            let _ = writeln!(text, "        {word} {frame}");
-        }
-    }
-}
-
 /// Findings below the threshold: a headline for each class, a line for each finding.
-fn warn(report: &Report<'_>, style: Style, groups: &[&Group], text: &mut String) {
+fn warn(report: &Report<'_>, options: &TextOptions, groups: &[&Group], text: &mut String) {
+    let style = Style { color: options.color };
     let mut classes: BTreeMap<(Severity, RaceClass, Confidence), Vec<&Group>> = BTreeMap::new();
     for &group in groups {
         let finding = &group.finding;
@@ -334,7 +239,7 @@ fn warn(report: &Report<'_>, style: Style, groups: &[&Group], text: &mut String)
             style.paint(Color::Warning, &format!("warning[{}]", class.description()))
         );
         for group in groups {
-            let _ = writeln!(text, "  {}", short(report, group));
+            *text += &wrapped("  ", 6, &short(report, group), columns(options.columns));
         }
         text.push('\n');
     }
@@ -342,7 +247,12 @@ fn warn(report: &Report<'_>, style: Style, groups: &[&Group], text: &mut String)
 
 /// Findings that a suppression accepts or the baseline knows: a line each. Those that are known
 /// upstream are one line.
-fn settle(report: &Report<'_>, groups: &[&Group], options: &TextOptions, text: &mut String) {
+fn settle(
+    report: &Report<'_>,
+    groups: &[&Group],
+    options: &TextOptions,
+    text: &mut String,
+) -> bool {
     let limit = options.max_findings.unwrap_or(usize::MAX);
     let why = |disposition: &Disposition| match disposition {
         Disposition::Suppressed { line, reason } => {
@@ -358,14 +268,21 @@ fn settle(report: &Report<'_>, groups: &[&Group], options: &TextOptions, text: &
     let lints = report.lints.iter().filter(|group| group.disposition != Disposition::Open);
     let lints = lints.map(|group| {
         let lint = &group.lint;
-        let call = format!("{} at {}, id {}", printable(&lint.api), op(lint.op), lint.fingerprint);
+        let called = report.part_of_lint(group).called(&lint.api, lint.stack);
+        let call = format!("{called} at {}, id{GLUE}{}", op(lint.op), lint.fingerprint);
         (&group.disposition, call)
     });
     let all: Vec<_> = findings.chain(lints).collect();
     for (disposition, what) in all.iter().take(limit) {
-        let _ = writeln!(text, "{}: {what}{}", disposition.description(), why(disposition));
+        let line = format!("{what}{}", why(disposition));
+        let head = format!("{}: ", disposition.description());
+        let mut parts = line.split('\n');
+        *text += &wrapped(&head, 4, parts.next().unwrap_or_default(), columns(options.columns));
+        for more in parts {
+            *text += &wrapped("  ", 4, more.trim_start(), columns(options.columns));
+        }
     }
-    note_rest(all.len(), limit, text);
+    let is_cut = note_rest(all.len(), limit, text);
     let counted = report.upstream_in_words().filter(|_| !options.list_known_upstream);
     if let Some(counted) = &counted {
         let _ = writeln!(text, "known upstream: {counted}; --list-known-upstream lists them");
@@ -376,6 +293,7 @@ fn settle(report: &Report<'_>, groups: &[&Group], options: &TextOptions, text: &
     if !all.is_empty() || counted.is_some() || !report.unused().is_empty() {
         text.push('\n');
     }
+    is_cut
 }
 
 fn short(report: &Report<'_>, group: &Group) -> String {
@@ -384,13 +302,13 @@ fn short(report: &Report<'_>, group: &Group) -> String {
     let side = |access: &FindingAccess| {
         let place = match access.stream {
             _ if finding.class == RaceClass::GraphUnordered => "in a graph".to_owned(),
-            Some(stream) => format!("on {}", report.stream(stream)),
+            Some(stream) => format!("on {}", report.the_stream(stream)),
             None => "by the host".to_owned(),
         };
         format!(
             "{} {} {place} at {}",
             access.access.mode.weak().description().to_uppercase(),
-            what(access),
+            report.what(access),
             op(access.op)
         )
     };
@@ -417,7 +335,7 @@ fn short(report: &Report<'_>, group: &Group) -> String {
     let amounts = group.spread.amounts().filter(|_| group.traces.is_empty());
     let amounts = amounts.map_or(String::new(), |amounts| format!(" {amounts}"));
     format!(
-        "{headline}: {} / {}{masked}, {}{amounts}, id {}{traces}",
+        "{headline}: {} / {}{masked}, {}{amounts}, id{GLUE}{}{traces}",
         side(&finding.first),
         side(&finding.second),
         seen(group.count),

@@ -1,7 +1,7 @@
 //! The list of findings: sorted, filtered, with a place in it.
 
 use crate::names;
-use streamsan_model::{Entities, Finding};
+use streamsan_model::{Entities, Finding, Tally, Threshold};
 use streamsan_names::printable;
 
 /// The order of the list.
@@ -52,6 +52,8 @@ pub struct FindingList {
     pub words: Vec<String>,
     /// The line that is selected.
     pub cursor: usize,
+    /// All findings, counted as the report counts them at its own threshold.
+    pub tally: Tally,
 }
 
 /// The name of a side: its kernel, or its entry point.
@@ -80,6 +82,7 @@ fn words_of(finding: &Finding, entities: &Entities) -> String {
 impl FindingList {
     /// Makes the list anew.
     pub fn update(&mut self, findings: &[Finding], entities: &Entities) {
+        self.tally = Tally::of(findings, Threshold::default());
         let selected = self.shown.get(self.cursor).copied();
         self.shown = (0..findings.len())
             .filter(|&place| {

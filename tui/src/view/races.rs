@@ -61,7 +61,7 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
     let headline = format!(
         "{} of {} by {}{filter}   Enter goes to one, S sorts, \\ filters",
         names::number(state.list.shown.len() as u64),
-        names::plural(open.findings.len() as u64, "finding"),
+        names::plural(open.findings.len() as u64, "occurrence"),
         state.list.sort.description()
     );
     let top = line_of(area, 0);

@@ -56,7 +56,7 @@ fn draw_title(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
         names::plural(streams as u64, "stream"),
     );
     x = put(buffer, area, x, &text, Style::new());
-    let races = names::plural(open.findings.len() as u64, "race");
+    let races = names::races(state.list.tally);
     let style = if open.findings.is_empty() { Style::new() } else { theme.race_mark() };
     x = put(buffer, area, x, &races, style);
     if !open.overview.incomplete.is_empty() {

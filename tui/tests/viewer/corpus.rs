@@ -6,7 +6,9 @@ use crate::trace;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use streamsan_model::{Axis, Entities, Finding, OpSeq, Operation, Threshold, TraceItem};
+use streamsan_model::{
+    Axis, Entities, Finding, OpSeq, Operation, Severity, Tally, Threshold, TraceItem,
+};
 use streamsan_report::{Input, Report, TextOptions};
 use streamsan_store::{Reader, Writer};
 use streamsan_testing::corpus::traces;
@@ -98,6 +100,51 @@ fn every_race_of_the_corpus_is_framed() {
         }
     }
     assert!(races >= traces.len() / 3, "{races}");
+}
+
+/// The header of the viewer has the numbers of the report's verdict.
+#[test]
+fn the_header_counts_as_the_report() {
+    for path in traces("fail") {
+        let text = fs::read_to_string(&path).unwrap();
+        let analysis = streamsan_analysis::analyse(&streamsan_text::parse(&text).unwrap().items);
+        let input = Input {
+            findings: analysis.findings.iter().cloned().collect(),
+            entities: &analysis.entities,
+            threshold: Threshold::default(),
+            reasons: vec![],
+            coverage: None,
+            upstream: None,
+            trace: None,
+        };
+        let report = Report::new(input, |_| None);
+        let count = |fails: bool, races: bool| {
+            let is = |g: &&streamsan_report::Group| {
+                g.fails == fails && (!fails || races == (g.finding.severity == Severity::Race))
+            };
+            report.groups().iter().filter(is).count() as u64
+        };
+        let expected = Tally {
+            races: count(true, true),
+            others: count(true, false),
+            below: count(false, false),
+            occurrences: report.groups().iter().map(|group| group.count).sum(),
+        };
+        let tally = Tally::of(&analysis.findings, Threshold::default());
+        assert_eq!(tally, expected, "{}", path.display());
+    }
+}
+
+#[test]
+fn occurrences_of_one_mistake_are_one_race_in_the_header() {
+    let folder = tempfile::tempdir().unwrap();
+    let pair = "launch s1 store w:A\nlaunch s2 load r:A\nsync_ctx\n";
+    let (reader, explain) = open(&pair.repeat(92), folder.path());
+    let mut driver = Driver::unopened(reader, 120, 40);
+    driver.explain = explain;
+    driver.settle();
+    let text = driver.text();
+    assert!(text.contains(" 1 race, seen 92 times"), "{text}");
 }
 
 fn picture(driver: &Driver) -> String {

@@ -133,6 +133,7 @@ fn check_beside_legacy(
 /// guarantee on execution order".
 pub(crate) fn create(core: &mut Core, op: &Operation, stream: StreamId) {
     core.live_stream(stream, op.process).created = op.g.0;
+    core.entities.note_creation(stream, op.g, op.stack);
 }
 
 /// `cuStreamDestroy` returns at once and orders nothing; pending work goes on. Documented.

@@ -3,7 +3,8 @@
 use super::analyse_with;
 use super::explain::verify;
 use super::gate::{fails_by_unused, known_upstream, read_gate, update_baseline};
-use super::output::{Stdout, color, print, print_bytes, warn};
+use super::output::{Stdout, color, columns, print, print_bytes, warn};
+use super::source_lines::SourceLines;
 pub(super) use super::trace::summary;
 use super::trace::{Concluded, Trace, parse};
 use super::traces::traces;
@@ -28,6 +29,10 @@ pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
     if options.expect {
         return expect(&options.files);
     }
+    if options.json && options.listed.is_of_text() {
+        let message = "--json has all findings; --format and --statistics are of the text form";
+        return Err(Error::Usage(message.to_owned()));
+    }
     let files = traces(&options.files)?;
     let whole = |report: &&ReportFile| report.format.shows_the_whole_trace();
     if let (Some(report), true) = (options.report.iter().find(whole), files.len() > 1) {
@@ -35,6 +40,7 @@ pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
         return Err(Error::Usage(format!("{format} shows one trace, and several are named")));
     }
     let gate = read_gate(&options.gate)?;
+    let mut sources = SourceLines::below(&options.listed.source_root)?;
     let concluded = files.iter().map(|file| Concluded::open(file, options.strict_host_threads));
     let concluded = concluded.collect::<Result<Vec<_>, _>>()?;
     let mut reports = Vec::new();
@@ -58,11 +64,12 @@ pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
     if options.json {
         print_bytes(report.render_json().as_bytes());
     } else {
-        let color = color(&io::stdout());
-        print(&report.render_text(&options.listed.text(color)));
+        let text = options.listed.text(color(&io::stdout()), columns(&io::stdout()));
+        let text = report.render_text_with(&text, &mut |path, line| sources.line(path, line));
+        print(&text);
     }
     for file in &options.report {
-        write_file(file, &report, first)?;
+        write_file(file, &report, first, &mut sources)?;
     }
     update_baseline(&options.gate, &report).map_err(Error::Output)?;
     Ok(match check_exit_code(report.verdict()) {
@@ -80,16 +87,19 @@ pub(super) fn write_file(
     file: &ReportFile,
     report: &Report<'_>,
     concluded: &Concluded,
+    sources: &mut SourceLines,
 ) -> Result<(), Error> {
     let Concluded { trace, strict, .. } = concluded;
     if file.is_stream() {
-        return write_report(file.format, report, trace, *strict, &mut Stdout);
+        return write_report(file.format, report, (trace, *strict), sources, &mut Stdout);
     }
     let failed = || Error::output(&file.path);
     let mut out = open(&file.path, file.format.is_appended()).map_err(failed())?;
-    write_report(file.format, report, trace, *strict, &mut out).map_err(|error| match error {
-        Error::Output(error) => failed()(error),
-        other => other,
+    write_report(file.format, report, (trace, *strict), sources, &mut out).map_err(|error| {
+        match error {
+            Error::Output(error) => failed()(error),
+            other => other,
+        }
     })
 }
 

@@ -2,7 +2,8 @@
 
 use super::check::open;
 use super::gate::{fails_by_unused, update_baseline};
-use super::output::{Stderr, color, say, warn};
+use super::output::{Stderr, color, columns, say, warn};
+use super::source_lines::SourceLines;
 use super::trace::Trace;
 use super::write_report::{write_findings, write_report};
 use crate::error::Error;
@@ -20,9 +21,16 @@ pub(super) fn tell(options: &RunOptions, report: &Report<'_>) {
             |line: &&str| line.starts_with("verdict:") || line.starts_with("incomplete:");
         text.lines().filter(is_verdict).for_each(|line| say(&format!("{line}\n")));
     } else {
-        let color = color(&io::stderr());
-        say(&report.render_text(&options.listed.text(color)));
+        let text = options.listed.text(color(&io::stderr()), columns(&io::stderr()));
+        let mut sources = sources(options);
+        say(&report.render_text_with(&text, &mut |path, line| sources.line(path, line)));
     }
+}
+
+/// The lines of sources that a report may show. A directory that has gone since the run began has
+/// none.
+fn sources(options: &RunOptions) -> SourceLines {
+    SourceLines::below(&options.listed.source_root).unwrap_or_default()
 }
 
 /// The facts that decide the exit code beside the verdict.
@@ -42,8 +50,9 @@ pub(super) fn deliver(
     Judged { outcome, pid, calls }: Judged,
 ) -> ExitCode {
     let mut failure = None;
+    let mut sources = sources(options);
     for file in &options.report {
-        if let Err(error) = write(file, report, stored, pid) {
+        if let Err(error) = write(file, report, stored, (pid, &mut sources)) {
             let name = file.path.display();
             warn(&format!("cannot write the report {name}: {error}"));
             failure = Some(ExitCode::RUN_FAILED);
@@ -70,7 +79,7 @@ fn write(
     file: &ReportFile,
     report: &Report<'_>,
     stored: Option<&Trace>,
-    pid: u32,
+    (pid, sources): (u32, &mut SourceLines),
 ) -> Result<(), Error> {
     let open_file = || {
         let name = expand(&file.path.to_string_lossy(), pid).map_err(io::Error::other)?;
@@ -82,10 +91,10 @@ fn write(
     };
     match stored {
         // Whether host threads were watched stands in the trace.
-        Some(trace) => write_report(file.format, report, trace, false, &mut out),
+        Some(trace) => write_report(file.format, report, (trace, false), sources, &mut out),
         None if matches!(file.format, ReportFormat::Perfetto | ReportFormat::Dot) => {
             Err(Error::Output(io::Error::other("there is no trace that can be read")))
         }
-        None => write_findings(file.format, report, &mut out),
+        None => write_findings(file.format, report, sources, &mut out),
     }
 }

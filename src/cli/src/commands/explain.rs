@@ -2,15 +2,14 @@
 //! of findings means.
 
 mod class;
-mod source_lines;
 
-use super::output::{color, print, warn};
+use super::output::{color, columns, print, warn};
+use super::source_lines::SourceLines;
 use super::suppress::{no_such_finding, nothing_fails};
 use super::trace::Concluded;
 use super::verify::Verifier;
 use crate::error::Error;
 use crate::options::ExplainOptions;
-use source_lines::SourceLines;
 use std::io;
 use streamsan_model::{ExitCode, TraceItem};
 use streamsan_report::{Group, Report, Story, TextOptions};
@@ -46,7 +45,11 @@ pub(crate) fn explain(options: &ExplainOptions) -> Result<ExitCode, Error> {
             stories.iter_mut().for_each(|story| story.operation(operation));
         }
     })?;
-    let text = TextOptions { color: color(&io::stdout()), ..TextOptions::default() };
+    let text = TextOptions {
+        color: color(&io::stdout()),
+        columns: columns(&io::stdout()),
+        ..TextOptions::default()
+    };
     let mut sources = SourceLines::below(&options.source_root)?;
     let mut source_line = |path: &str, line: u32| sources.line(path, line);
     for (index, story) in stories.iter().enumerate() {

@@ -4,6 +4,7 @@ use super::check::write_file;
 use super::explain::verify;
 use super::gate::{known_upstream, read_gate};
 use super::output::Stdout;
+use super::source_lines::SourceLines;
 use super::trace::Concluded;
 use super::write_report::write_report;
 use crate::error::Error;
@@ -31,12 +32,13 @@ pub(crate) fn export(options: &ExportOptions) -> Result<ExitCode, Error> {
     }
     let Concluded { trace, strict, .. } = &concluded;
     let format = options.format;
+    let mut sources = SourceLines::below(&[])?;
     match &options.output {
         Some(path) => {
             let file = ReportFile { format, path: path.clone() };
-            write_file(&file, &report, &concluded)?;
+            write_file(&file, &report, &concluded, &mut sources)?;
         }
-        None => write_report(format, &report, trace, *strict, &mut Stdout)?,
+        None => write_report(format, &report, (trace, *strict), &mut sources, &mut Stdout)?,
     }
     Ok(ExitCode::SUCCESS)
 }

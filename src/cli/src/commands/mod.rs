@@ -28,6 +28,7 @@ mod progress;
 mod recorded;
 mod run;
 mod settle;
+mod source_lines;
 mod stats;
 mod stored;
 mod suppress;

@@ -9,6 +9,7 @@ use super::output::warn;
 use super::progress::StandardError;
 use super::recorded::remembered;
 use super::settle::{check_formats, settle_after};
+use super::source_lines::SourceLines;
 use super::trace::{Trace, directory};
 use crate::error::Error;
 use crate::launch::{
@@ -83,6 +84,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Error> {
     // Mistakes in the name are told before anything runs; the real process id comes later.
     check_output(options)?;
     let gate = read_gate(&options.gate).map_err(Error::of_run)?;
+    SourceLines::below(&options.listed.source_root).map_err(Error::of_run)?;
     try_threads(options.view)?;
     let selection = selection(options).map_err(Error::of_run)?;
     let measured = selection.map(|selection| Measured::of(selection, options, &file, &libraries));

@@ -17,6 +17,7 @@ use super::measure::{gaps, open_of, rules};
 use super::output::warn;
 use super::recorded::Recorded;
 use super::run::{Again, FinishedRun, Measured, check_output, check_platform, libraries};
+use super::source_lines::SourceLines;
 use super::trace::{Concluded, Trace};
 use crate::error::Error;
 use crate::launch::{find, measuring_library};
@@ -95,6 +96,7 @@ pub(crate) fn settle(options: &SettleOptions) -> Result<ExitCode, Error> {
     check_platform()?;
     check_formats(&options.report)?;
     let gate = read_gate(&options.gate).map_err(Error::of_run)?;
+    SourceLines::below(&options.listed.source_root).map_err(Error::of_run)?;
     let trace = std::path::absolute(&options.trace).unwrap_or_else(|_| options.trace.clone());
     let concluded = Concluded::open(&options.trace, false).map_err(Error::of_run)?;
     let Trace::Stored(reader) = &concluded.trace else {
@@ -203,7 +205,7 @@ fn run_options(
         max_trace: None,
         report: report.collect(),
         gate,
-        listed: options.listed,
+        listed: options.listed.clone(),
         quiet: options.quiet,
         view: false,
         program,

@@ -152,7 +152,8 @@ fn explain(finding: &Finding, reader: &Reader, entities: &Entities) -> String {
     };
     let report = Report::new(input, |g| reader.operation(g).ok().flatten());
     let report = report.relative_to(super::trace::directory());
-    let options = TextOptions::default();
+    // The viewer breaks lines itself.
+    let options = TextOptions { columns: Some(usize::MAX), ..TextOptions::default() };
     let told = report.groups().first().map(|group| report.render_in_full(group, &options));
     told.unwrap_or_default().trim_end().to_owned()
 }

@@ -1,5 +1,6 @@
 //! A report in any of its forms.
 
+use super::source_lines::SourceLines;
 use super::trace::Trace;
 use crate::error::Error;
 use crate::options::ReportFormat;
@@ -15,8 +16,8 @@ use streamsan_report::{Neighbourhood, PerfettoWriter, Report, TextOptions};
 pub(super) fn write_report(
     format: ReportFormat,
     report: &Report<'_>,
-    trace: &Trace,
-    strict: bool,
+    (trace, strict): (&Trace, bool),
+    sources: &mut SourceLines,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     match format {
@@ -25,7 +26,7 @@ pub(super) fn write_report(
             let text = dot(report, trace, &trace.edges(strict)?)?;
             out.write_all(text.as_bytes()).map_err(Error::Output)
         }
-        _ => write_findings(format, report, out),
+        _ => write_findings(format, report, sources, out),
     }
 }
 
@@ -37,15 +38,19 @@ pub(super) fn write_report(
 pub(super) fn write_findings(
     format: ReportFormat,
     report: &Report<'_>,
+    sources: &mut SourceLines,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let text = match format {
         // A file gets everything.
-        ReportFormat::Text => report.render_text(&TextOptions {
-            list_library_lints: true,
-            list_known_upstream: true,
-            ..TextOptions::default()
-        }),
+        ReportFormat::Text => {
+            let options = TextOptions {
+                list_library_lints: true,
+                list_known_upstream: true,
+                ..TextOptions::default()
+            };
+            report.render_text_with(&options, &mut |path, line| sources.line(path, line))
+        }
         ReportFormat::Json => report.render_json(),
         ReportFormat::Sarif => report.render_sarif(env!("CARGO_PKG_VERSION")),
         ReportFormat::Junit => report.render_junit(),

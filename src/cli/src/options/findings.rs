@@ -2,10 +2,10 @@
 
 use super::arguments::words;
 use super::{ReportFormat, ThresholdOption};
-use clap::Args;
 use clap::builder::TypedValueParser;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use streamsan_report::TextOptions;
+use streamsan_report::{Detail, TextOptions};
 
 /// The lists that findings are held against, and how many findings are printed.
 #[derive(Clone, Debug, Default, Args)]
@@ -28,10 +28,26 @@ pub(crate) struct GateOptions {
     pub(crate) no_known_upstream: bool,
 }
 
-/// Which findings are printed.
-#[derive(Clone, Copy, Debug, Args)]
+/// How findings are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TextForm {
+    /// With both accesses, why nothing orders them, and a fix.
+    #[default]
+    Full,
+    /// In a line each.
+    Concise,
+}
+
+/// Which findings are printed, and with which lines of sources.
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Listed {
-    /// Print at most this many findings of each kind; 0 prints all, and files always get all
+    /// How findings are printed: full, or concise for a line each
+    #[arg(long, value_enum, value_name = "FORM", default_value_t, hide_possible_values = true)]
+    pub(crate) format: TextForm,
+    /// Print how many findings there are by class, allocation and pair of call sites instead
+    #[arg(long)]
+    pub(crate) statistics: bool,
+    /// Print at most this many findings of each kind in full; 0 prints all, and files always get all
     #[arg(long, value_name = "N", default_value_t = Listed::default().max_findings)]
     max_findings: usize,
     /// List the lints whose calls all lie inside libraries too, which are only counted otherwise
@@ -40,19 +56,41 @@ pub(crate) struct Listed {
     /// List the races that are known in libraries and not the program's to mend, too
     #[arg(long)]
     list_known_upstream: bool,
+    /// Print lines of source files below this directory; may be given several times. Without it,
+    /// those below the current directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) source_root: Vec<PathBuf>,
 }
 
 impl Default for Listed {
     fn default() -> Self {
-        Self { max_findings: 50, list_library_lints: false, list_known_upstream: false }
+        Self {
+            format: TextForm::Full,
+            statistics: false,
+            max_findings: 10,
+            list_library_lints: false,
+            list_known_upstream: false,
+            source_root: Vec::new(),
+        }
     }
 }
 
 impl Listed {
+    /// Whether anything was asked for that only text can say.
+    pub(crate) fn is_of_text(&self) -> bool {
+        self.statistics || self.format != TextForm::Full
+    }
+
     /// The parts that the text form prints.
-    pub(crate) fn text(self, color: bool) -> TextOptions {
+    pub(crate) fn text(&self, color: bool, columns: Option<usize>) -> TextOptions {
         TextOptions {
             color,
+            columns,
+            detail: match (self.statistics, self.format) {
+                (true, _) => Detail::Counted,
+                (false, TextForm::Concise) => Detail::Concise,
+                (false, TextForm::Full) => Detail::Full,
+            },
             max_findings: Some(self.max_findings).filter(|&limit| limit > 0),
             list_library_lints: self.list_library_lints,
             list_known_upstream: self.list_known_upstream,

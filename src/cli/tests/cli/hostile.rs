@@ -337,18 +337,22 @@ fn lines_of_sources_are_those_below_the_roots() {
          launch s1 produce w:data stack=one\nlaunch s2 consume r:data\n"
     );
     fs::write(here.join("in.trace"), trace).expect("a trace");
-    let explain = |more: &[&str]| {
+    let run = |of: &str, more: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_streamsan"));
-        command.args(["explain", "in.trace"]).args(more).current_dir(&here).stdin(Stdio::null());
+        command.args([of, "in.trace"]).args(more).current_dir(&here).stdin(Stdio::null());
         let output = command.output().expect("the command runs");
         (output.status.code(), String::from_utf8(output.stdout).expect("output in UTF-8"))
     };
-    let (code, text) = explain(&[]);
-    assert_eq!(code, Some(0));
-    assert!(text.contains("a.cc:2") && !text.contains("launch(produce)"), "{text}");
-    let (code, text) = explain(&["--source-root", ".", "--source-root", "../other"]);
-    assert_eq!(code, Some(0));
-    assert!(text.contains("| launch(produce); // \\x1b[2J\\u{202e}\n"), "{text}");
-    assert_eq!(explain(&["--source-root", "nowhere"]).0, Some(5));
-    assert_eq!(explain(&["--source-root", "in.trace"]).0, Some(2));
+    for (of, expected) in [("explain", 0), ("check", 1)] {
+        let (code, text) = run(of, &[]);
+        assert_eq!(code, Some(expected));
+        assert!(text.contains("a.cc:2") && !text.contains("launch(produce)"), "{text}");
+        let (code, text) = run(of, &["--source-root", ".", "--source-root", "../other"]);
+        assert_eq!(code, Some(expected));
+        assert!(text.contains(" launch(produce); // \\x1b[2J\\u{202e}\n"), "{text}");
+        // The call is marked.
+        assert!(text.contains("\n                  ^^^^^^^\n"), "{text}");
+        assert_eq!(run(of, &["--source-root", "nowhere"]).0, Some(5));
+        assert_eq!(run(of, &["--source-root", "in.trace"]).0, Some(2));
+    }
 }

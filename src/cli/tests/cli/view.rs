@@ -71,7 +71,7 @@ fn race_of_the_demo_is_one_key_away() {
     terminal.keys(&["r"]);
     terminal.shows_all(&["race 1/", "certain"]);
     terminal.keys(&["5", "e"]);
-    terminal.shows("why these are unordered");
+    terminal.shows("no happens-before path");
     terminal.keys(&["C-c"]);
     terminal.shows("left with 0");
 }
@@ -90,7 +90,7 @@ fn text_trace_is_looked_at_and_leaves_nothing_behind() {
     terminal.keys(&["r"]);
     terminal.shows_all(&["race 1/", "certain"]);
     terminal.keys(&["5", "e"]);
-    terminal.shows("why these are unordered");
+    terminal.shows("no happens-before path");
     terminal.keys(&["q"]);
     terminal.shows("left with 0");
     let left = std::fs::read_dir(&temporary).expect("readable").count();

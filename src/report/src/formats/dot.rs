@@ -5,11 +5,11 @@
 //! Solid lines are order, a dashed one is the order that is missing.
 
 use crate::Report;
-use crate::names::{number, op, what};
+use crate::names::{number, op};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use streamsan_model::{Edge, Finding, OpSeq, Operation, StreamId, ThreadId, Tier};
-use streamsan_names::{printable, printable_text};
+use streamsan_names::printable_text;
 
 /// Number of operations before the later access that are searched.
 const WINDOW: u64 = 100_000;
@@ -76,9 +76,10 @@ impl<'a> Neighbourhood<'a> {
             .map(|side| {
                 let number = if side.op == self.finding.first.op { "(1)" } else { "(2)" };
                 let mode = side.access.mode.weak().description().to_uppercase();
-                format!("{number} {mode} {}", what(side))
+                format!("{number} {mode} {}", self.report.what(side))
             });
-        let called = kernel.unwrap_or_else(|| printable(&operation.api).into_owned());
+        let called = kernel
+            .unwrap_or_else(|| self.report.called(&operation.api, operation.stack).into_owned());
         let mut label = format!("{called}\n{}", op(operation.g));
         let stack = self.report.stack_of(self.finding, operation.g).or(operation.stack);
         if let Some(place) = self.report.source_place(stack) {

@@ -8,7 +8,7 @@
 use crate::{Disposition, Report};
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use streamsan_model::{Fingerprint, Severity, Verdict};
-use streamsan_names::{printable, printable_line};
+use streamsan_names::printable_line;
 
 struct Case {
     class: String,
@@ -36,7 +36,7 @@ pub(crate) fn render(report: &Report<'_>) -> String {
         let details = report.lint_in_words(group);
         let case = Case {
             class: report.rule(group.lint.class, Severity::Lint),
-            name: printable(&group.lint.api).into_owned(),
+            name: report.part_of_lint(group).called(&group.lint.api, group.lint.stack).into_owned(),
             id: group.lint.fingerprint,
             fails: group.fails,
             details,

@@ -5,15 +5,15 @@ use streamsan_model::{OpSeq, StackId};
 
 /// A file, and a line where the file has lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) file: String,
-    pub(super) line: Option<u64>,
+pub(crate) struct Place {
+    pub(crate) file: String,
+    pub(crate) line: Option<u64>,
 }
 
 impl Report<'_> {
     /// The place of an operation: the line of the source that made the call, else in a text trace
     /// its line, else the trace as a whole.
-    pub(super) fn place(&self, op: OpSeq, stack: Option<StackId>) -> Option<Place> {
+    pub(crate) fn place(&self, op: OpSeq, stack: Option<StackId>) -> Option<Place> {
         if let Some(source) = self.source_place(stack) {
             return Some(Place { file: source.shown, line: source.line.map(u64::from) });
         }

@@ -5,7 +5,7 @@
 //! that was not seen completely has not executed successfully, whatever its findings.
 
 use super::place::Place;
-use crate::names::{op, what};
+use crate::names::op;
 use crate::{Disposition, Group, LintGroup, Page, Report, explain};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,6 @@ use streamsan_model::{
     CallFrame, Confidence, Finding, FindingAccess, IncompleteReason, OpSeq, RaceClass, Severity,
     StackId, StreamId, Verdict, shown_path,
 };
-use streamsan_names::printable;
 
 /// Results of a run; GitHub keeps 25,000 and shows 5,000.
 const RESULTS: usize = 5000;
@@ -231,7 +230,7 @@ fn lint(report: &Report<'_>, group: &LintGroup, rules: &BTreeMap<&str, usize>) -
         "level": level(group.fails, Severity::Lint),
         "kind": "fail",
         "message": {"text": whole.lint_in_words(group)},
-        "locations": [call(&printable(&lint.api), lint.op, lint.stack)],
+        "locations": [call(&report.called(&lint.api, lint.stack), lint.op, lint.stack)],
         "relatedLocations": related,
         "partialFingerprints": fingerprints(&id),
         "occurrenceCount": group.count,
@@ -245,7 +244,7 @@ fn lint(report: &Report<'_>, group: &LintGroup, rules: &BTreeMap<&str, usize>) -
 
 fn location(report: &Report<'_>, access: &FindingAccess, number: &str, id: Option<u32>) -> Value {
     let message = format!("{number} {}", report.access_in_words(access));
-    let mut name = named(&what(access), access.op);
+    let mut name = named(&report.what(access), access.op);
     if let Some((mangled, whole)) =
         access.kernel.as_deref().and_then(|kernel| Some((kernel, streamsan_names::whole(kernel)?)))
     {

@@ -1,6 +1,7 @@
 //! Sentences that several forms share.
 
-use crate::names::{op, plural, what};
+use crate::names::{op, plural};
+use crate::stacks::LISTED;
 use crate::{Group, LintGroup, Report, explain, text};
 use std::fmt::Write;
 use streamsan_model::{FindingAccess, RaceClass, Severity};
@@ -25,11 +26,11 @@ impl Report<'_> {
     /// `read by flash_fwd on stream 7 "decode" at #18,233`.
     pub(super) fn access_in_words(&self, access: &FindingAccess) -> String {
         let place = match access.stream {
-            Some(stream) => format!("on {}", self.stream(stream)),
+            Some(stream) => format!("on {}", self.the_stream(stream)),
             None => "on the host".to_owned(),
         };
         let mode = access.access.mode.weak().description();
-        format!("{mode} by {} {place} at {}", what(access), op(access.op))
+        format!("{mode} by {} {place} at {}", self.what(access), op(access.op))
     }
 
     /// The two accesses of a finding, each with the place of its call where that is known:
@@ -49,7 +50,7 @@ impl Report<'_> {
         let own = self.part_of_lint(group);
         let mut line = match own.call_without_place(lint.op) {
             Some(call) => format!("{call} at {}", op(lint.op)),
-            None => format!("{} at {}", printable(&lint.api), op(lint.op)),
+            None => format!("{} at {}", own.called(&lint.api, lint.stack), op(lint.op)),
         };
         if let Some(related) = lint.related {
             let _ = write!(line, ", {}", own.call(related));
@@ -72,7 +73,7 @@ impl Report<'_> {
         let mut lines = Vec::new();
         for (number, side) in [("(1)", &finding.first), ("(2)", &finding.second)] {
             lines.push(format!("{number} {}", own.access_in_words(side)));
-            for (depth, frame) in own.listed(side.stack).iter().enumerate() {
+            for (depth, frame) in own.listed(side.stack, LISTED).iter().enumerate() {
                 let word = if depth == 0 { "at" } else { "by" };
                 lines.push(format!("    {word} {frame}"));
             }
@@ -81,14 +82,15 @@ impl Report<'_> {
         lines.extend(text::first_touch(finding));
         let allocated = own.stack_of_allocation(finding.allocation);
         lines.extend(own.place_in_words(allocated).map(|place| format!("allocated at {place}")));
-        lines.extend(own.why(finding));
-        lines.extend(own.fix(finding).map(|fix| format!("fix: {fix}")));
+        lines.push(own.why(finding));
+        if let Some(fix) = own.fix(finding) {
+            lines.push(format!("fix: {}", fix.sentence));
+            lines.extend(fix.steps.iter().map(|step| format!("    {}", step.description())));
+        }
         let upstream = group.disposition.upstream();
         lines.extend(
             upstream.map(|upstream| format!("known upstream in {}", upstream.description())),
         );
-        let edge = finding.proposed_edge;
-        lines.extend(edge.and_then(|edge| own.place_of_edge(finding, &edge)));
         lines.push(format!("confidence {}", own.confidence(finding)));
         let amounts = group.spread.amounts().filter(|_| group.traces.is_empty());
         let amounts = amounts.map_or(String::new(), |amounts| format!(" {amounts}"));

@@ -2,7 +2,7 @@
 
 use super::lex::{in_one_line, quoted};
 use crate::spread::Spread;
-use crate::{Group, LintGroup, Report, names};
+use crate::{Group, LintGroup, Report};
 use std::fmt::Write;
 use streamsan_model::{Allocation, FindingAccess, StackId, StreamId};
 
@@ -14,7 +14,7 @@ impl Report<'_> {
         let headline = crate::text::headline(self, finding);
         let mut text = format!("# {}: {}\n", finding.fingerprint, in_one_line(&headline));
         for (number, side) in [("(1)", &finding.first), ("(2)", &finding.second)] {
-            let what = names::what(side);
+            let what = self.what(side);
             if side.kernel.as_deref().is_some_and(|mangled| mangled != what) {
                 let _ = writeln!(text, "# {number} is {}", in_one_line(&what));
             }

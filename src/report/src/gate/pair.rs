@@ -181,7 +181,7 @@ impl PairPattern {
         let [side] = self.sides.as_slice() else { return false };
         self.memory.is_empty()
             && side.clauses.iter().all(|(key, pattern)| match key {
-                SideKey::Api => pattern.matches(&lint.api),
+                SideKey::Api => is_called(pattern, &lint.api, lint.stack, entities),
                 SideKey::Stream => {
                     stream(lint.stream, entities).is_some_and(|s| pattern.matches(s))
                 }
@@ -201,10 +201,17 @@ impl PairPattern {
                     name.is_some_and(|name| pattern.matches(name))
                         || pattern.matches(allocation.kind.description())
                 }
-                MemoryKey::AllocatedBy => pattern.matches(&allocation.api),
+                MemoryKey::AllocatedBy => {
+                    is_called(pattern, &allocation.api, allocation.stack, entities)
+                }
             })
         })
     }
+}
+
+/// Whether a call has the name, in the driver's form or in that of reports.
+fn is_called(pattern: &WildMatch, api: &str, stack: Option<StackId>, entities: &Entities) -> bool {
+    pattern.matches(api) || pattern.matches(entities.called(api, stack))
 }
 
 /// Whether an access is one of a graph that is launched.
@@ -263,7 +270,7 @@ impl Side {
     ) -> bool {
         self.clauses.iter().all(|(key, pattern)| match key {
             SideKey::Kernel => kernel.any(|name| pattern.matches(name)),
-            SideKey::Api => pattern.matches(&access.api),
+            SideKey::Api => is_called(pattern, &access.api, access.stack, entities),
             SideKey::Stream => stream(in_stream, entities).is_some_and(|s| pattern.matches(s)),
             SideKey::Mode => pattern.matches(access.access.mode.weak().description()),
             SideKey::Function => has_function(access.stack, entities, pattern, reach),

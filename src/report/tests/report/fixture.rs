@@ -37,7 +37,7 @@ pub(crate) fn entities() -> Entities {
             kind,
             thread: None,
             priority: 0,
-            handle: 0xbeef,
+            handle: 0xbee0 + u64::from(id),
             driver_id: 0,
             name: name.map(str::to_owned),
         }));
@@ -46,7 +46,7 @@ pub(crate) fn entities() -> Entities {
         entities.declare(Entity::Event(Event {
             id: EventId(id),
             context: ContextId(0),
-            handle: 0,
+            handle: 0xe00 + u64::from(id),
             flags: 2,
             imported: false,
             name: name.map(str::to_owned),

@@ -7,7 +7,7 @@ use streamsan_model::{
     StreamId, Threshold,
 };
 use streamsan_report::{
-    Coverage, Folded, Input, KnownUpstream, Report, TextOptions, UnreadKernels,
+    Coverage, Detail, Folded, Input, KnownUpstream, Report, TextOptions, UnreadKernels,
 };
 use streamsan_testing::golden;
 
@@ -56,7 +56,8 @@ fn check(name: &str, case: Case) {
     let text = report.render_text(&case.options);
     assert!(text.lines().last().unwrap().contains("verdict: "));
     compare(&format!("{name}.txt"), &text);
-    if !case.options.color && case.options.max_findings.is_none() {
+    let in_full = case.options.detail == Detail::Full && case.options.max_findings.is_none();
+    if !case.options.color && in_full {
         compare(&format!("{name}.json"), &report.render_json());
     }
 }
@@ -170,6 +171,29 @@ fn limit_on_printed_findings() {
     findings.extend((0..3).map(fixture::possible));
     let options = TextOptions { max_findings: Some(1), ..TextOptions::default() };
     check("limited", Case { options, ..case(findings) });
+}
+
+/// Findings of every kind, some of them seen often.
+fn many(detail: Detail) -> Case {
+    let mut findings = fixture::every_class();
+    findings.extend((0..3).map(fixture::possible));
+    findings.extend((0..812).map(fixture::stale_wait));
+    findings.push(fixture::latent());
+    let options = TextOptions { detail, ..TextOptions::default() };
+    Case { lints: waits_before_record(), options, ..case(findings) }
+}
+
+#[test]
+fn a_line_for_each_finding() {
+    check("concise", many(Detail::Concise));
+}
+
+#[test]
+fn findings_counted_by_what_they_have_in_common() {
+    check("statistics", many(Detail::Counted));
+    let mut limited = many(Detail::Counted);
+    limited.options.max_findings = Some(2);
+    check("statistics_limited", limited);
 }
 
 #[test]

@@ -31,13 +31,18 @@ fn everything(report: &Report<'_>, operations: &[streamsan_model::Operation]) ->
         around.operation(operation);
     }
     [
-        report.render_text(&TextOptions::default()),
-        story.render(&TextOptions::default(), &mut |_, _| None),
+        report.render_text(&unbroken()),
+        story.render(&unbroken(), &mut |_, _| None),
         around.render(),
         report.render_github(),
         report.render_github_summary(),
         report.render_junit(),
     ]
+}
+
+/// Names are told whole, and lines are not broken in them.
+fn unbroken() -> TextOptions {
+    TextOptions { columns: Some(usize::MAX), ..TextOptions::default() }
 }
 
 #[test]
@@ -54,7 +59,7 @@ fn people_read_names() {
         let whole = format!("\nkernels in full\n  (1) {MULTIPLY_WHOLE}\n");
         assert!(explanation.ends_with(&whole), "{explanation}");
         // The other line is not moved by the long name.
-        assert!(text.contains("(2) READ   demo::kernel::sum  stream"), "{text}");
+        assert!(text.contains("(2) later  READ   demo::kernel::sum  #3  stream"), "{text}");
     });
 }
 
@@ -64,7 +69,7 @@ fn findings_in_a_line_have_readable_names() {
         let line = "race[*]: * & * reason=x";
         let suppressions = Some(Suppressions::parse(line).unwrap());
         report.hold_against(&Gate { suppressions, ..Gate::default() });
-        let text = report.render_text(&TextOptions::default());
+        let text = report.render_text(&unbroken());
         assert!(text.contains(&format!("WRITE {MULTIPLY_SHOWN} on stream")), "{text}");
         assert!(!text.contains("_ZN"), "{text}");
     });
@@ -186,7 +191,7 @@ fn what_was_not_seen_has_readable_names() {
         trace: None,
     };
     let report = Report::new(input, |_| None);
-    let text = report.render_text(&TextOptions::default());
+    let text = report.render_text(&unbroken());
     let line = format!("incomplete: parameters of kernel {MULTIPLY_SHOWN} unknown in 3 launches\n");
     assert!(text.contains(&line), "{text}");
     let document: Value = serde_json::from_str(&report.render_json()).unwrap();

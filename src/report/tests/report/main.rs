@@ -20,5 +20,6 @@ mod properties;
 mod settled;
 #[cfg(test)]
 mod stacks;
+mod streams;
 #[cfg(test)]
 mod upstream;

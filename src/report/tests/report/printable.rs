@@ -78,8 +78,9 @@ fn with_report<T>(name: &str, look: impl FnOnce(&Report<'_>) -> T) -> T {
 fn forms(report: &Report<'_>) -> Vec<(&'static str, String)> {
     let blocks = report.groups().iter().map(|group| report.headline(group) + "\n");
     let words = report.groups().iter().flat_map(|group| report.accesses_in_words(group));
+    let unbroken = TextOptions { columns: Some(usize::MAX), ..TextOptions::default() };
     vec![
-        ("text", report.render_text(&TextOptions::default())),
+        ("text", report.render_text(&unbroken)),
         ("github", report.render_github()),
         ("github-summary", report.render_github_summary()),
         ("junit", report.render_junit()),

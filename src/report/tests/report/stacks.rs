@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use streamsan_analysis::analyse;
 use streamsan_model::{OpSeq, Operation, Threshold, TraceItem};
 use streamsan_report::{
-    Disposition, Folded, Gate, Input, KnownUpstream, Report, Story, Suppressions, TextOptions,
+    Detail, Disposition, Folded, Gate, Input, KnownUpstream, Report, Story, Suppressions,
+    TextOptions,
 };
 use streamsan_testing::golden;
 
@@ -84,8 +85,7 @@ fn everything(report: &Report<'_>, operations: &[Operation]) -> String {
         let mut story = Story::new(report, group);
         operations.iter().for_each(|operation| story.operation(operation));
         let told = story.render(&options, &mut source_line);
-        let at = told.find("\nsource\n").map_or("", |at| &told[at..]);
-        let _ = write!(text, "\nexplain {}{at}", group.finding.fingerprint);
+        let _ = write!(text, "\nexplain {}\n{told}", group.finding.fingerprint);
         let _ = write!(text, "\nsuppress {}", report.suppression_of(group));
     }
     for group in report.lints() {
@@ -106,6 +106,16 @@ fn reports_say_where_calls_were_made() {
         let found = with_report(&text(&name), |report, operations| everything(&report, operations));
         compare(&format!("{name}.txt"), &found);
     }
+}
+
+#[test]
+fn lines_and_counts_say_where_calls_were_made() {
+    let found = with_report(&text("languages"), |report, _| {
+        [Detail::Concise, Detail::Counted]
+            .map(|detail| report.render_text(&TextOptions { detail, ..TextOptions::default() }))
+            .join("\n")
+    });
+    compare("languages.short.txt", &found);
 }
 
 #[test]

@@ -148,7 +148,7 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
         TrackDescriptor {
             uuid: Some(Track::Stream(stream.id).uuid()),
             parent_uuid: Some(Track::Process(process).uuid()),
-            name: Some(format!("{}: {}", self.report.stream(stream.id), self.times())),
+            name: Some(format!("{}: {}", self.report.name_of_stream(stream), self.times())),
             ..TrackDescriptor::default()
         }
     }
@@ -246,11 +246,11 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
                 Some((shown, _)) => shown.clone(),
                 None => printable(&kernel.name).into_owned(),
             },
-            _ => printable(&operation.api).into_owned(),
+            _ => self.report.called(&operation.api, operation.stack).into_owned(),
         };
         let mut debug_annotations = vec![
             number("operation", operation.g.0),
-            text("call", printable(&operation.api).into_owned()),
+            text("call", self.report.called(&operation.api, operation.stack).into_owned()),
         ];
         if let Some(kernel) = kernel {
             debug_annotations.push(text("kernel", printable(&kernel.name).into_owned()));

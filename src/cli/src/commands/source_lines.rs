@@ -19,8 +19,8 @@ const LARGEST: u64 = 16 << 20;
 const WIDTH: usize = 160;
 
 /// Files that were asked for, each read once.
-#[derive(Debug)]
-pub(super) struct SourceLines {
+#[derive(Debug, Default)]
+pub(crate) struct SourceLines {
     /// Without links.
     roots: Vec<PathBuf>,
     files: HashMap<String, Option<String>>,
