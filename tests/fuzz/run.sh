@@ -10,8 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
 amount=${1:-60s}
-# Without arguments there is nothing to shift, and the amount is the default.
-shift || true
+if [ $# -gt 0 ]; then shift; fi
 case $amount in
 *s) bound=-max_total_time=${amount%s} ;;
 *) bound=-runs=$amount ;;
@@ -47,11 +46,11 @@ while read -r target longest; do
         >"$failures/log" 2>&1 || code=$?
     stat() { sed -n "s/^stat::$1: *//p" "$failures/log" | tail -1; }
     # A target that fails with its first input reaches nothing: the cell stays empty.
-    reached=$(grep -o 'cov: [0-9]*' "$failures/log" | tail -1 || true)
+    reached=$(sed -n 's/.* cov: \([0-9]*\).*/\1/p' "$failures/log" | tail -1)
     crashes=$(find "$failures" -name 'crash-*' -o -name 'oom-*' -o -name 'leak-*' | wc -l)
     hangs=$(find "$failures" -name 'timeout-*' | wc -l)
     printf '%-14s %12s %8s %9s %8s %6s\n' "$target" "$(stat number_of_executed_units)" \
-        "$(stat average_exec_per_sec)" "${reached#cov: }" "$crashes" "$hangs"
+        "$(stat average_exec_per_sec)" "$reached" "$crashes" "$hangs"
     if [ "$code" != 0 ] || [ "$crashes" != 0 ] || [ "$hangs" != 0 ]; then
         failed=1
         echo "  see $failures (log, and one file an input)"

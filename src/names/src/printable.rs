@@ -92,7 +92,7 @@ pub fn printable_text(text: &str) -> Cow<'_, str> {
 }
 
 /// JSON with the same values and nothing invisible: characters that JSON allows in a string and
-/// that a terminal would obey are written as `\uXXXX`.
+/// that a terminal would obey are written as `\u` and four hexadecimal digits.
 #[must_use]
 pub fn printable_json(json: &str) -> Cow<'_, str> {
     if json.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) && !json.contains("##[") {
