@@ -56,6 +56,8 @@ impl Report<'_> {
             names.extend(inner.into_iter().rev().map(base_name));
         }
         names.push(self.input.entities.called(&access.api, access.stack).to_owned());
+        // Bindings and programs that look the driver's functions up write the suffix too.
+        names.push(access.api.clone());
         if let Some(kernel) = &access.kernel {
             names.push(base_name(&streamsan_names::kernel(kernel)));
         }
