@@ -24,10 +24,19 @@ pub(crate) const WINDOW_SIZE: u64 = 1 << 32;
 /// `[addr, addr + len)` may be accessed and touches nothing where it may not.
 pub trait Memory {
     /// Copies memory into `buf`.
+    ///
+    /// # Errors
+    /// When a byte may not be read.
     fn load(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault>;
     /// Copies `data` into memory.
+    ///
+    /// # Errors
+    /// When a byte may not be written.
     fn store(&self, addr: u64, data: &[u8]) -> Result<(), Fault>;
     /// Replaces the little-endian value of `size` bytes (2, 4 or 8; naturally aligned) by
     /// `f(old)` as one indivisible step and returns the old value. `f` may run more than once.
+    ///
+    /// # Errors
+    /// When the value may not be read and written.
     fn atomic(&self, addr: u64, size: u8, f: &mut dyn FnMut(u64) -> u64) -> Result<u64, Fault>;
 }

@@ -70,6 +70,7 @@ impl<T> Table<T> {
 
     /// The value of an id, created where the id has none.
     #[inline]
+    #[expect(clippy::missing_panics_doc, reason = "the page was made")]
     pub fn get_or_insert_with(&mut self, id: usize, make: impl FnOnce() -> T) -> &mut T {
         let at = id / PAGE;
         if !self.pages.get(at).is_some_and(Option::is_some) {

@@ -4,6 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// All files of a side, `pass` or `fail`, in the order of their paths.
+///
+/// # Panics
+/// When a folder cannot be read.
 pub fn files(side: &str) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
     let mut files = Vec::new();
@@ -13,6 +16,9 @@ pub fn files(side: &str) -> Vec<PathBuf> {
 }
 
 /// The traces of a side, in the order of their paths.
+///
+/// # Panics
+/// When a folder cannot be read, or there is no trace: a test over nothing would pass.
 pub fn traces(side: &str) -> Vec<PathBuf> {
     let mut files = files(side);
     files.retain(|file| file.extension().is_some_and(|extension| extension == "trace"));

@@ -139,6 +139,9 @@ fn functions() -> String {
 }
 
 /// Builds `libcuda.so.1` (and `libcuda.so`) in `directory`.
+///
+/// # Panics
+/// When the directory cannot be written or the compiler fails.
 pub fn build(directory: &Path) {
     let source = directory.join("fake.c");
     let fixed = include_str!("fake_driver/driver.c");
@@ -162,6 +165,9 @@ pub fn build(directory: &Path) {
 }
 
 /// Builds a shared library from C text.
+///
+/// # Panics
+/// When the directory cannot be written or the compiler fails.
 pub fn library(directory: &Path, name: &str, text: &str) {
     let source = directory.join(format!("{name}.c"));
     std::fs::write(&source, text).unwrap();
@@ -170,6 +176,9 @@ pub fn library(directory: &Path, name: &str, text: &str) {
 }
 
 /// Builds a program from C text, linked against the driver in `directory` if `link` says so.
+///
+/// # Panics
+/// When the directory cannot be written or the compiler fails.
 pub fn program(directory: &Path, name: &str, text: &str, link: &[&str]) -> PathBuf {
     let source = directory.join(format!("{name}.c"));
     std::fs::write(&source, text).unwrap();
@@ -184,6 +193,9 @@ pub fn program(directory: &Path, name: &str, text: &str, link: &[&str]) -> PathB
 }
 
 /// Compiles a program's text without linking it.
+///
+/// # Panics
+/// When the directory cannot be written or the compiler fails.
 pub fn object(directory: &Path, name: &str, text: &str, output: &str, flags: &[&str]) {
     let source = directory.join(format!("{name}-object.c"));
     std::fs::write(&source, text).unwrap();

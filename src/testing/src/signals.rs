@@ -15,6 +15,9 @@ const ENDING: [i32; 7] = [SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SI
 
 /// Catches what is ignored, once in a process, and does nothing about it: as ignored as before here,
 /// but not in the programs that are started.
+///
+/// # Panics
+/// When the kernel does not tell which signals are ignored, or refuses a handler.
 pub fn do_not_inherit_ignored() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

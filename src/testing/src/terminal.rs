@@ -46,6 +46,9 @@ impl Terminal {
     }
 
     /// Waits until the screen fits, and answers it. `what` names it where it never comes.
+    ///
+    /// # Panics
+    /// When no such screen comes.
     #[track_caller]
     pub fn until(&self, what: &str, fits: impl Fn(&str) -> bool) -> String {
         let begin = Instant::now();
@@ -81,6 +84,10 @@ impl Terminal {
         });
     }
 
+    /// Presses keys, by tmux's names.
+    ///
+    /// # Panics
+    /// When tmux refuses a key.
     #[track_caller]
     pub fn keys(&self, keys: &[&str]) {
         assert!(self.tmux(&[&["send-keys"], keys].concat()).status.success());

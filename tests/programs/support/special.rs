@@ -306,6 +306,9 @@ impl Registered {
     ///
     /// # Errors
     /// [`Failure::Driver`].
+    ///
+    /// # Panics
+    /// When the target is longer than this memory.
     pub fn copy_to_device(&self, target: DeviceRange, stream: &Stream) -> Result<(), Failure> {
         assert!(target.len() <= self.0.len(), "copy outside the registered memory");
         let (source, len) = (self.0.as_ptr().cast::<c_void>(), target.len());

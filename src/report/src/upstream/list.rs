@@ -18,6 +18,9 @@ pub struct KnownUpstream {
 
 impl KnownUpstream {
     /// The list that is shipped.
+    ///
+    /// # Panics
+    /// When the shipped list is no list, which a test rules out.
     pub fn shipped() -> &'static Self {
         static LIST: OnceLock<KnownUpstream> = OnceLock::new();
         LIST.get_or_init(|| Self::parse(SHIPPED).expect("a test reads the shipped list"))
