@@ -25,6 +25,7 @@ pub(crate) use graphs::LaunchedNode;
 
 use crate::resolve::Gap;
 use graphs::MeasuredGraphs;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use streamsan_model::{Access, Entity, Graph, GraphId, KernelId, TraceItem};
@@ -115,6 +116,8 @@ pub(crate) struct Measuring {
     selected: HashMap<KernelId, Arc<str>>,
     graphs: MeasuredGraphs,
     open: BTreeMap<u64, Open>,
+    /// Launches of which it was said that no bytes will come, before they were resolved.
+    refused: HashSet<u64>,
     counts: BTreeMap<Arc<str>, Counts>,
     why_not: BTreeMap<String, u64>,
     off: BTreeMap<String, BTreeSet<ProcessKey>>,
@@ -127,6 +130,7 @@ impl Measuring {
             selected: HashMap::new(),
             graphs: MeasuredGraphs::default(),
             open: BTreeMap::new(),
+            refused: HashSet::new(),
             counts: BTreeMap::new(),
             why_not: BTreeMap::new(),
             off: BTreeMap::new(),
@@ -193,7 +197,7 @@ impl Measuring {
         gaps: Vec<Gap>,
     ) -> Vec<Gap> {
         let Some(kernel) = self.selected.get(&kernel) else { return gaps };
-        if self.open.len() >= MOST_OPEN {
+        if self.refused.remove(&g) || self.open.len() >= MOST_OPEN {
             self.counts.entry(kernel.clone()).or_default().not += 1;
             return gaps;
         }
@@ -251,22 +255,38 @@ impl Measuring {
         Vec::new()
     }
 
-    /// A launch is not measured, or with `g` 0 nothing of a process.
+    /// A launch is not measured, or with `g` 0 nothing of a process. Answers the launch's gaps, which
+    /// count now.
     pub(crate) fn not_measured(
         &mut self,
         process: ProcessKey,
         g: u64,
         reason: NotMeasured,
         detail: &[u8],
-    ) {
+    ) -> Vec<Gap> {
         let mut text = reason.description().to_owned();
         if !detail.is_empty() {
             text = format!("{text} ({})", String::from_utf8_lossy(detail));
         }
         if g == 0 {
             self.off.entry(text).or_default().insert(process);
-        } else {
-            *self.why_not.entry(text).or_default() += 1;
+            return Vec::new();
+        }
+        *self.why_not.entry(text).or_default() += 1;
+        match self.open.entry(g) {
+            Entry::Occupied(open) if open.get().measured.is_none() => {
+                let open = open.remove();
+                self.counts.entry(open.kernel).or_default().not += 1;
+                open.gaps
+            }
+            Entry::Occupied(_) => Vec::new(),
+            Entry::Vacant(_) => {
+                // A launch that failed, or one of a graph, is never asked for.
+                if self.refused.len() < MOST_OPEN {
+                    self.refused.insert(g);
+                }
+                Vec::new()
+            }
         }
     }
 
@@ -377,10 +397,18 @@ mod tests {
         let mut measuring = measuring();
         let gap = Gap::pointers_in_memory("fill");
         measuring.launched(7, KERNEL, concluded(0), false, vec![gap.clone()]);
-        measuring.not_measured(ProcessKey(0), 7, NotMeasured::NoRoom, b"");
+        let counts = measuring.not_measured(ProcessKey(0), 7, NotMeasured::NoRoom, b"");
+        assert_eq!(counts, std::slice::from_ref(&gap));
+        // The next one's reason comes before the launch itself.
+        measuring.not_measured(ProcessKey(0), 8, NotMeasured::TooCostly, b"");
+        assert_eq!(measuring.launched(8, KERNEL, concluded(0), false, vec![gap.clone()]), [gap]);
+        assert!(!measuring.is_awaited(8));
+        // Nobody gives a reason for this one.
+        let gap = Gap::pointers_in_memory("another");
+        measuring.launched(9, KERNEL, concluded(0), false, vec![gap.clone()]);
         assert_eq!(measuring.end(), (vec![], vec![gap]));
-        assert_eq!(count(&measuring, MeasuredKind::Not), 1);
-        assert_eq!(count(&measuring, MeasuredKind::WhyNot), 1);
+        assert_eq!(count(&measuring, MeasuredKind::Not), 3);
+        assert_eq!(count(&measuring, MeasuredKind::WhyNot), 2);
     }
 
     #[test]

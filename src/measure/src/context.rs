@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::device::{Counters, ENTRY_BYTES, Log, Loss, Record, Table, TensorLoad, WORDS};
-use crate::driver::{Driver, Handle, MAPPED, NO_TIMING, NON_BLOCKING, checked, driver};
+use crate::driver::{Driver, Handle, MAPPED, NON_BLOCKING, WITH_TIMING, checked, driver};
 
 /// Logs: one for each launch at a time, and blocks for graphs. The first is for nodes that nobody
 /// asks for.
@@ -307,7 +307,7 @@ impl Context {
         }
         let mut event = ptr::null_mut();
         // SAFETY: a writable result.
-        checked("cuEventCreate", unsafe { (driver.event_create)(&mut event, NO_TIMING) })?;
+        checked("cuEventCreate", unsafe { (driver.event_create)(&mut event, WITH_TIMING) })?;
         Ok(event)
     }
 

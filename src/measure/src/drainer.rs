@@ -23,6 +23,7 @@ use streamsan_wire::{MEASURED_IN_PART, NotMeasured};
 use crate::context::{BATCH, Context, ENDED_BITS, ENDED_WORDS, LOADS, RAWS, RECORDS, UNASKED};
 use crate::device::{Counters, Job, MODES, id_of};
 use crate::driver::{Driver, Handle, NOT_READY, RELAXED, checked, driver, own_thread};
+use crate::twins::{self, Timed};
 use crate::{runs, runtime, tensor};
 
 /// Between two questions to the driver whether launches have ended.
@@ -63,6 +64,8 @@ pub(crate) struct Batch {
     pub(crate) stream: Handle,
     pub(crate) event: Handle,
     pub(crate) launches: Vec<Measured>,
+    /// Set where the launch is timed.
+    pub(crate) timed: Option<Timed>,
 }
 
 // SAFETY: handles that any thread may use.
@@ -206,6 +209,9 @@ fn deliver(driver: &Driver, ended: Vec<Batch>) {
     let mut by_context: HashMap<usize, Vec<Measured>> = HashMap::new();
     for batch in ended {
         if !batch.context.is_lost.load(Ordering::Acquire) {
+            if let Some(timed) = batch.timed {
+                twins::ended(timed, batch.event);
+            }
             batch.context.keep(batch.event);
         }
         for launch in batch.launches {

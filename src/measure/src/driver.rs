@@ -18,8 +18,8 @@ pub(crate) type DriverResult = i32;
 pub(crate) const NOT_READY: DriverResult = 600;
 /// `CU_STREAM_NON_BLOCKING`: without order towards the legacy default stream.
 pub(crate) const NON_BLOCKING: u32 = 1;
-/// `CU_EVENT_DISABLE_TIMING`.
-pub(crate) const NO_TIMING: u32 = 2;
+/// `CU_EVENT_DEFAULT`: an event that knows its time.
+pub(crate) const WITH_TIMING: u32 = 0;
 /// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`.
 pub(crate) const MAPPED: u32 = 3;
 /// `CU_STREAM_CAPTURE_MODE_RELAXED`.
@@ -28,14 +28,14 @@ pub(crate) const RELAXED: u32 = 2;
 pub(crate) const CAPABILITY: [i32; 2] = [75, 76];
 
 macro_rules! functions {
-    ($($field:ident = $name:literal: fn($($arg:ty),*);)*) => {
-        /// The driver's functions.
+    ($(#[$about:meta])* $table:ident: $($field:ident = $name:literal: fn($($arg:ty),*);)*) => {
+        $(#[$about])*
         #[derive(Clone, Copy, Debug)]
-        pub(crate) struct Driver {
+        pub(crate) struct $table {
             $(pub(crate) $field: unsafe extern "C" fn($($arg),*) -> DriverResult,)*
         }
 
-        impl Driver {
+        impl $table {
             fn find() -> Option<Self> {
                 Some(Self {
                     $($field: {
@@ -52,6 +52,8 @@ macro_rules! functions {
 }
 
 functions! {
+    /// The driver's functions.
+    Driver:
     ctx_get_current = c"cuCtxGetCurrent": fn(*mut Handle);
     ctx_set_current = c"cuCtxSetCurrent": fn(Handle);
     ctx_get_device = c"cuCtxGetDevice": fn(*mut i32);
@@ -72,6 +74,24 @@ functions! {
     module_get_function = c"cuModuleGetFunction": fn(*mut Handle, Handle, *const c_char);
     launch_kernel = c"cuLaunchKernel": fn(Handle, u32, u32, u32, u32, u32, u32, u32, Handle, *mut *mut c_void, *mut *mut c_void);
     exchange_capture_mode = c"cuThreadExchangeStreamCaptureMode": fn(*mut u32);
+}
+
+functions! {
+    /// The functions that twins need; `cuFuncGetName` is there since CUDA 12.3.
+    TwinDriver:
+    func_get_module = c"cuFuncGetModule": fn(*mut Handle, Handle);
+    func_get_name = c"cuFuncGetName": fn(*mut *const c_char, Handle);
+    func_get_attribute = c"cuFuncGetAttribute": fn(*mut i32, i32, Handle);
+    func_set_attribute = c"cuFuncSetAttribute": fn(Handle, i32, i32);
+    kernel_get_function = c"cuKernelGetFunction": fn(*mut Handle, Handle);
+    stream_is_capturing = c"cuStreamIsCapturing": fn(Handle, *mut i32);
+    event_elapsed_time = c"cuEventElapsedTime": fn(*mut f32, Handle, Handle);
+}
+
+/// The functions that twins need, `None` where the driver lacks one.
+pub(crate) fn twin_driver() -> Option<&'static TwinDriver> {
+    static DRIVER: OnceLock<Option<TwinDriver>> = OnceLock::new();
+    DRIVER.get_or_init(TwinDriver::find).as_ref()
 }
 
 thread_local! {

@@ -14,6 +14,7 @@ use crate::driver::{Handle, driver};
 use crate::modules::{self, Function};
 use crate::runtime;
 use crate::sanitizer::{GraphData, KERNEL_NODE, LaunchData, NodeData, Sanitizer};
+use crate::twins::{self, Timed};
 
 /// Whether nothing is measured any more.
 static OFF: AtomicBool = AtomicBool::new(false);
@@ -25,6 +26,8 @@ static NODES: Mutex<Option<HashMap<usize, usize>>> = Mutex::new(None);
 const NO_CONTEXT: &str = "its context has no room for marks";
 
 thread_local! {
+    /// The twin that the call in progress launches.
+    static TIMED: RefCell<Option<Timed>> = const { RefCell::new(None) };
     /// The launches of the call in progress.
     static PENDING: RefCell<Vec<Measured>> = const { RefCell::new(Vec::new()) };
     /// The graph in progress is only uploaded.
@@ -39,7 +42,7 @@ pub(crate) fn switch_off(reason: NotMeasured, why: &str) {
 }
 
 /// The runtime's hook before it calls the driver for a launch; gives the function to be launched.
-pub(crate) fn launching(_op: u64, function: u64, _stream: u64) -> u64 {
+pub(crate) fn launching(op: u64, function: u64, stream: u64) -> u64 {
     if OFF.load(Ordering::Acquire) {
         return function;
     }
@@ -47,12 +50,15 @@ pub(crate) fn launching(_op: u64, function: u64, _stream: u64) -> u64 {
         let why = format!("a context has no room for marks: {why}");
         runtime::not_measured(0, NotMeasured::Other, &why);
     }
+    let (function, timed) = twins::chosen(op, function, stream);
+    TIMED.set(timed);
     function
 }
 
 /// The runtime's hook after the driver has returned from a launch.
 pub(crate) fn launched(op: u64, stream: u64, result: i32) {
     let launches = PENDING.with_borrow_mut(std::mem::take);
+    let timed = TIMED.take();
     let (launches, strays): (Vec<_>, Vec<_>) =
         launches.into_iter().partition(|launch| launch.op == op);
     // The end of such a call was not told. Whether its kernels run is not known, so their logs are
@@ -60,20 +66,28 @@ pub(crate) fn launched(op: u64, stream: u64, result: i32) {
     for launch in &strays {
         runtime::not_measured(launch.op, NotMeasured::Other, "its call was not followed");
     }
-    let Some(first) = launches.first() else { return };
+    let Some(first) = launches.first() else {
+        return timed.into_iter().for_each(Timed::keep);
+    };
     if result != 0 {
+        timed.into_iter().for_each(Timed::keep);
         for launch in launches {
             launch.context.give(launch.first, launch.count);
         }
         return;
     }
     let first = Arc::clone(&first.context);
-    if let Err(why) = put_event(&first, stream, launches) {
+    if let Err(why) = put_event(&first, stream, launches, timed) {
         switch_off(NotMeasured::Other, &why);
     }
 }
 
-fn put_event(first: &Arc<Context>, stream: u64, launches: Vec<Measured>) -> Result<(), String> {
+fn put_event(
+    first: &Arc<Context>,
+    stream: u64,
+    launches: Vec<Measured>,
+    timed: Option<Timed>,
+) -> Result<(), String> {
     let driver = driver().ok_or("the driver lacks a function")?;
     // The stream belongs to the calling thread's context, mostly the kernel's.
     let context = context::known(driver.current()).unwrap_or_else(|| Arc::clone(first));
@@ -82,7 +96,7 @@ fn put_event(first: &Arc<Context>, stream: u64, launches: Vec<Measured>) -> Resu
     // SAFETY: an event of ours and the stream of the call that has just returned.
     let result = unsafe { (driver.event_record)(event, stream) };
     crate::driver::checked("cuEventRecord", result)?;
-    drainer::hand_over(Batch { context, stream, event, launches });
+    drainer::hand_over(Batch { context, stream, event, launches, timed });
     Ok(())
 }
 
@@ -158,6 +172,13 @@ pub(crate) fn node_begin(sanitizer: &Sanitizer, data: NodeData) {
         return;
     };
     if matches!(function, Function::Failed(_)) {
+        return;
+    }
+    if function == Function::Original {
+        if wanted {
+            let why = "it was in no graph before, so only a second copy of its module was patched";
+            runtime::not_measured(op, NotMeasured::NotPatched, why);
+        }
         return;
     }
     let node = Node { grid: launch.grid(), node: data.node(), is_selected };

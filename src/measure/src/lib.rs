@@ -22,6 +22,7 @@
 //!
 //! Deliberately absent: which kernels are worth measuring, and what the bytes mean.
 
+mod budget;
 mod context;
 mod cubin;
 mod device;
@@ -33,6 +34,7 @@ mod runs;
 mod runtime;
 mod sanitizer;
 mod tensor;
+mod twins;
 
 use core::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -137,7 +139,10 @@ unsafe extern "C" fn callback(_: *mut c_void, domain: u32, id: u32, data: *const
     // SAFETY: the API gives the structure that it documents for the domain and the number; each is
     // read below as that structure.
     let data = unsafe { Data::new(data) };
-    if driver::is_own() {
+    // A second copy of a module is the library's own doing, and patched as the program's are.
+    if driver::is_own()
+        && !(twins::is_loading() && (domain, id) == (DOMAIN_RESOURCE, MODULE_LOADED))
+    {
         return;
     }
     guarded((), || match (domain, id) {
@@ -146,6 +151,7 @@ unsafe extern "C" fn callback(_: *mut c_void, domain: u32, id: u32, data: *const
             modules::unloading(ResourceData(data).module());
         }
         (DOMAIN_RESOURCE, CONTEXT_DESTROY_STARTING) => {
+            twins::forget(ResourceData(data).context());
             context::forget(ResourceData(data).context());
         }
         (DOMAIN_LAUNCH, LAUNCH_BEGIN) => launches::begin(sanitizer, LaunchData(data)),

@@ -1,4 +1,5 @@
-//! The modules that hold selected kernels: patched when the driver has loaded them.
+//! The modules that hold selected kernels: patched when the driver has loaded them, or kept as
+//! originals of twins ([`crate::twins`]) where all of their selected kernels may have one.
 //!
 //! Invariant: calls that the API wants one at a time (adding patches, patching) are made one at a
 //! time, inside the callback of the loading.
@@ -6,13 +7,15 @@
 use core::ffi::CStr;
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use streamsan_wire::Selection;
 
 use crate::cubin;
-use crate::driver::{CAPABILITY, Handle, driver};
+use crate::driver::{CAPABILITY, Handle, driver, twin_driver};
 use crate::sanitizer::{COPY_ASYNC, PATCHES, ResourceData, SINCE_2026_4, Sanitizer, TOO_OLD};
+use crate::twins;
 
 /// The settings of the run, from its environment.
 #[derive(Debug)]
@@ -30,6 +33,8 @@ pub(crate) static SETTINGS: OnceLock<Settings> = OnceLock::new();
 struct Module {
     /// Why it could not be patched.
     error: Option<String>,
+    /// The machine code of a module that is not patched, since a second copy of it will be.
+    image: Option<Arc<[u8]>>,
     /// Whether a function is a selected kernel, by its handle.
     functions: HashMap<usize, bool>,
 }
@@ -56,6 +61,8 @@ pub(crate) enum Function {
     Selected,
     /// Selected, in a module that could not be patched.
     Failed(String),
+    /// Selected, in a module that is not patched, since a second copy of it is.
+    Original,
     /// The API has not told of its module: its structures are not what this library thinks.
     Unknown,
 }
@@ -82,14 +89,53 @@ pub(crate) fn loaded(sanitizer: &Sanitizer, data: ResourceData) {
         modules.others.insert(module);
         return;
     }
-    let error = patch(sanitizer, data).err();
+    let is_copy = twins::is_loading();
+    let is_original = !is_copy && may_be_copied(image);
+    let error = if is_original { None } else { patch(sanitizer, data).err() };
+    HAS_ORIGINALS.fetch_or(is_original, Ordering::AcqRel);
+    let image = is_original.then(|| image.into());
     let mut modules = modules().lock().unwrap_or_else(PoisonError::into_inner);
     modules.others.remove(&module);
-    modules.of_interest.insert(module, Module { error, functions: HashMap::new() });
+    modules.of_interest.insert(module, Module { error, image, functions: HashMap::new() });
+}
+
+static HAS_ORIGINALS: AtomicBool = AtomicBool::new(false);
+
+/// Whether a module is the original of a copy.
+pub(crate) fn has_originals() -> bool {
+    HAS_ORIGINALS.load(Ordering::Acquire)
+}
+
+/// Whether a second copy of a module does what its selected kernels do: each may have a twin.
+fn may_be_copied(image: &[u8]) -> bool {
+    let Some(settings) = SETTINGS.get() else { return false };
+    let may = |name: &&str| !is_selected(name) || settings.selection.may_be_twin(name);
+    twin_driver().is_some() && cubin::kernels(image).is_some_and(|names| names.iter().all(may))
+}
+
+/// Whether a module is the original of a copy, and the kernel one that is to be measured.
+pub(crate) fn is_of_original(module: Handle, kernel: &str) -> bool {
+    image_of(module).is_some() && is_selected(kernel)
+}
+
+/// The machine code of a module that is the original of a copy.
+pub(crate) fn image_of(module: Handle) -> Option<Arc<[u8]>> {
+    let modules = modules().lock().unwrap_or_else(PoisonError::into_inner);
+    modules.of_interest.get(&(module as usize))?.image.clone()
+}
+
+/// Why a module that was loaded is not patched.
+pub(crate) fn error_of(module: Handle) -> Option<String> {
+    let modules = modules().lock().unwrap_or_else(PoisonError::into_inner);
+    match modules.of_interest.get(&(module as usize)) {
+        Some(module) => module.error.clone(),
+        None => Some("the library has not told of the copy of a module".to_owned()),
+    }
 }
 
 /// Forgets a module.
 pub(crate) fn unloading(module: Handle) {
+    twins::unloading(module);
     let mut modules = modules().lock().unwrap_or_else(PoisonError::into_inner);
     modules.of_interest.remove(&(module as usize));
     modules.others.remove(&(module as usize));
@@ -174,6 +220,10 @@ pub(crate) unsafe fn function(
         name.to_str().is_ok_and(is_selected)
     });
     match (&module.error, selected) {
+        _ if module.image.is_some() => match selected {
+            true => Function::Original,
+            false => Function::Unpatched,
+        },
         (Some(error), true) => Function::Failed(error.clone()),
         (Some(_), false) => Function::Unpatched,
         (None, true) => Function::Selected,

@@ -462,6 +462,11 @@ impl Entities {
         self.kernels.iter().flatten()
     }
 
+    /// All declared graphs.
+    pub fn graphs(&self) -> impl Iterator<Item = &Arc<Graph>> {
+        self.graphs.iter().flatten()
+    }
+
     /// All declared streams.
     pub fn streams(&self) -> impl Iterator<Item = &Stream> {
         self.streams.values()

@@ -109,6 +109,10 @@ pub struct KernelGlobal {
     pub table: bool,
 }
 
+/// The reason of a kernel that follows pointers which it loads from memory; the place in its code stands
+/// in front of it.
+pub const FOLLOWS_POINTERS: &str = "uses a pointer that was loaded from memory";
+
 /// The knowledge of a kernel from its code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelCode {
@@ -126,4 +130,43 @@ pub struct KernelCode {
     pub words: Vec<KernelWord>,
     /// Variables of the module, by name.
     pub globals: Vec<KernelGlobal>,
+}
+
+impl KernelCode {
+    /// Whether the code was read and all of it understood: the kernel touches no variable of its module
+    /// but those in `globals`. Memory that it reaches by pointers which it loads may be unknown.
+    pub fn is_understood(&self) -> bool {
+        let is_read = matches!(self.source, CodeSource::Ptx | CodeSource::Sass);
+        let mut reasons = self.reason.split("; ").filter(|reason| !reason.is_empty());
+        is_read && reasons.all(|reason| reason.ends_with(FOLLOWS_POINTERS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CodeSource, FOLLOWS_POINTERS, KernelCode};
+    use crate::KernelId;
+
+    #[test]
+    fn pointers_in_memory_are_understood_and_unknown_code_is_not() {
+        let follows = format!("at 0x10 and one other place: {FOLLOWS_POINTERS}");
+        for (source, reason, expected) in [
+            (CodeSource::Sass, String::new(), true),
+            (CodeSource::Ptx, follows.clone(), true),
+            (CodeSource::Sass, format!("{follows}; at 0x80: calls a function"), false),
+            (CodeSource::Sass, "the loops of the kernel are not understood".to_owned(), false),
+            (CodeSource::Unread, String::new(), false),
+        ] {
+            let code = KernelCode {
+                kernel: KernelId(0),
+                module: None,
+                source,
+                reason,
+                waits_on_primary: false,
+                words: Vec::new(),
+                globals: Vec::new(),
+            };
+            assert_eq!(code.is_understood(), expected, "{code:?}");
+        }
+    }
 }

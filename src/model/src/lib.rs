@@ -70,7 +70,9 @@ pub use ids::{
     GraphId, KernelId, ModuleId, OpSeq, ProcessId, SemaphoreId, StackId, StreamId, SyncObject,
     ThreadId,
 };
-pub use kernel_code::{CodeSource, KernelCode, KernelGlobal, KernelWord, Module, WordKind};
+pub use kernel_code::{
+    CodeSource, FOLLOWS_POINTERS, KernelCode, KernelGlobal, KernelWord, Module, WordKind,
+};
 pub use kernel_gap::KernelGap;
 pub use lint::Lint;
 pub use operation::{Action, Copy, HostTime, Operation, Status, TraceItem};

@@ -18,7 +18,7 @@ use crate::report::decide_verdict;
 use crate::{Disposition, Group, MeasuredKernel, Report};
 use std::collections::{BTreeMap, BTreeSet};
 use streamsan_model::{
-    Confidence, Finding, FindingAccess, Fingerprint, IncompleteReason, Mode, Severity,
+    Confidence, Finding, FindingAccess, Fingerprint, IncompleteReason, Mode, NodeAction, Severity,
 };
 
 /// Kernels of NCCL begin with these: the calls tell what they touch, and they wait for other ranks.
@@ -191,6 +191,26 @@ impl<'a> Report<'a> {
         let entities = self.input.entities;
         let named = entities.kernels().filter(|known| known.name == kernel);
         named.map(|known| entities.module(entities.kernel_code(known.id)?.module?)?.hash).collect()
+    }
+
+    /// Whether the kernels of a name do the same in a second copy of their module, and are launched
+    /// by themselves only: their code is known, refers to no variable of the module, and is in no
+    /// graph.
+    pub fn may_be_twin(&self, kernel: &str) -> bool {
+        let entities = self.input.entities;
+        let named = |id| entities.kernel(id).is_some_and(|known| known.name == kernel);
+        let in_graph = entities
+            .graphs()
+            .flat_map(|graph| &graph.nodes)
+            .any(|node| matches!(node.action, NodeAction::Kernel { kernel, .. } if named(kernel)));
+        let mut known = entities.kernels().filter(|known| known.name == kernel).peekable();
+        known.peek().is_some()
+            && !in_graph
+            && known.all(|known| {
+                entities
+                    .kernel_code(known.id)
+                    .is_some_and(|code| code.is_understood() && code.globals.is_empty())
+            })
     }
 
     /// Whether the run is RACY whatever measuring shows of what is open.

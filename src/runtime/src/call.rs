@@ -39,6 +39,8 @@ pub(crate) struct Call {
     wrapper: *mut Wrapper,
     /// Where the driver puts the size of a variable that the program does not ask for.
     size: Cell<u64>,
+    /// The program's function where another one is launched in its place, else 0.
+    launched: u64,
     fence: Pending,
     /// Host memory that a kernel was given.
     found: GivenMemory,
@@ -57,6 +59,7 @@ impl Call {
             outer: 0,
             wrapper: ptr::null_mut(),
             size: Cell::new(0),
+            launched: 0,
             fence: Pending::default(),
             found: GivenMemory::nothing(),
         }
@@ -87,18 +90,18 @@ pub(crate) fn begin(call: &mut Call, words: &mut [u64]) {
         thread.busy.set(false);
         call.outer = thread.op.replace(call.g);
         thread.depth.set(thread.depth.get().saturating_add(1));
-        measuring::before(api, call.g, words);
+        call.launched = measuring::before(api, call.g, words);
     });
 }
 
 /// Records that the driver has returned.
 #[inline(never)]
-pub(crate) fn end(call: &Call, words: &[u64], result: i32) {
+pub(crate) fn end(call: &Call, words: &mut [u64], result: i32) {
     if call.attachment == 0 {
         return;
     }
     guarded(|thread| {
-        measuring::after(call.api, call.g, words, result);
+        measuring::after(call.api, call.g, words, result, call.launched);
         thread.depth.set(thread.depth.get().saturating_sub(1));
         thread.op.set(call.outer);
         if ends_handles(call.api) {

@@ -22,7 +22,7 @@ macro_rules! hook {
             // SAFETY: the program's own arguments, a wrapped host function aside; structures by
             // value live until the end of this function.
             let result = unsafe { real($(<$kind as Parameter>::from_word($arg)),*) };
-            end(&call, &words, result);
+            end(&call, &mut words, result);
             result
         }
     };

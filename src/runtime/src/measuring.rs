@@ -84,27 +84,32 @@ fn hooks() -> Option<&'static MeasureHooks> {
 }
 
 /// Before the driver is called: tells of a launch and puts the function that the library wants in
-/// the place of the program's.
+/// the place of the program's. Answers the program's own one, 0 where nothing was put in its place.
 #[inline]
-pub(crate) fn before(api: Api, op: u64, words: &mut [u64]) {
-    let Some(hooks) = hooks() else { return };
-    let Some(launch) = launch(api, words) else { return };
+pub(crate) fn before(api: Api, op: u64, words: &mut [u64]) -> u64 {
+    let Some(hooks) = hooks() else { return 0 };
+    let Some(launch) = launch(api, words) else { return 0 };
     let function = launch.function.map_or(0, |at| words[at]);
     // SAFETY: a function of the library, which takes any numbers.
     let wanted = unsafe { (hooks.launching)(op, function, launch.stream) };
-    if let Some(at) = launch.function {
-        words[at] = wanted;
+    match launch.function {
+        Some(at) if wanted != function => core::mem::replace(&mut words[at], wanted),
+        _ => 0,
     }
 }
 
-/// After the driver has returned.
+/// After the driver has returned. `launched` is what [`before`] has answered; everybody else knows
+/// the program's function only.
 #[inline]
-pub(crate) fn after(api: Api, op: u64, words: &[u64], result: i32) {
+pub(crate) fn after(api: Api, op: u64, words: &mut [u64], result: i32, launched: u64) {
     let Some(hooks) = hooks() else { return };
     if result == 0 {
         kept_graphs::after(api, words);
     }
     if let Some(launch) = launch(api, words) {
+        if let (Some(at), 1..) = (launch.function, launched) {
+            words[at] = launched;
+        }
         // SAFETY: a function of the library, which takes any numbers.
         unsafe { (hooks.launched)(op, launch.stream, result) };
     }

@@ -8,6 +8,7 @@
 //! all                        every kernel
 //! glob PATTERN               kernels whose mangled or readable name is PATTERN
 //! kernel IMAGE MANGLED       one kernel of one image
+//! twin IMAGE MANGLED         the same; a second copy of its module may take its place
 //! ```
 //!
 //! `PATTERN` reaches to the end of the line and stands for a whole name: `*` is any text, also none,
@@ -22,6 +23,8 @@
 //!   hold a kernel too many, never one too few. The driver gives a measuring library the machine
 //!   code that it has chosen from an image, so that library mostly knows the name alone.
 //! - A file that cannot be read as a whole selects nothing and is an error.
+//! - `twin` stands only for a kernel whose code refers to no variable of its module, and that no
+//!   graph ran: then a copy of the module, with variables of its own, does the same.
 //!
 //! Deliberately absent: demangling, which the caller brings, and who is worth measuring.
 
@@ -46,6 +49,8 @@ pub enum MeasureRule {
         image: Option<u64>,
         /// The mangled name.
         name: String,
+        /// Whether a launch may run the same kernel of a second copy of its module.
+        may_be_twin: bool,
     },
 }
 
@@ -59,7 +64,7 @@ pub struct Selection {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "line {line} of the selection of kernels to be measured is no rule: {text:?}; a line is `all`, \
-     `glob PATTERN` or `kernel IMAGE MANGLED`"
+     `glob PATTERN`, `kernel IMAGE MANGLED` or `twin IMAGE MANGLED`"
 )]
 pub struct BadRule {
     /// Counted from 1.
@@ -103,7 +108,7 @@ impl Selection {
         let by_itself = |rule: &MeasureRule| match rule {
             MeasureRule::All => true,
             MeasureRule::Glob(pattern) => is_match(pattern, mangled),
-            MeasureRule::Kernel { image: of, name } => {
+            MeasureRule::Kernel { image: of, name, .. } => {
                 name == mangled && of.is_none_or(|of| image.is_none_or(|image| image == of))
             }
         };
@@ -118,6 +123,24 @@ impl Selection {
         let names = readable();
         let mut globs = std::iter::once(first).chain(globs);
         globs.any(|pattern| names.iter().any(|name| is_match(pattern, name)))
+    }
+}
+
+impl Selection {
+    /// Whether a second copy of its module may take a selected kernel's place, by the kernel's mangled
+    /// name: every rule that may select the kernel says so.
+    pub fn may_be_twin(&self, mangled: &str) -> bool {
+        let mut is_named = false;
+        let all = self.rules.iter().all(|rule| match rule {
+            // Nobody has looked at the kernels that a pattern selects.
+            MeasureRule::All | MeasureRule::Glob(_) => false,
+            MeasureRule::Kernel { name, may_be_twin, .. } if name == mangled => {
+                is_named = true;
+                *may_be_twin
+            }
+            MeasureRule::Kernel { .. } => true,
+        });
+        all && is_named
     }
 }
 
@@ -136,11 +159,12 @@ impl fmt::Display for Selection {
             match rule {
                 MeasureRule::All => writeln!(f, "all")?,
                 MeasureRule::Glob(pattern) => writeln!(f, "glob {}", escaped(pattern))?,
-                MeasureRule::Kernel { image: Some(image), name } => {
-                    writeln!(f, "kernel {image:016x} {}", escaped(name))?;
-                }
-                MeasureRule::Kernel { image: None, name } => {
-                    writeln!(f, "kernel - {}", escaped(name))?;
+                MeasureRule::Kernel { image, name, may_be_twin } => {
+                    let kind = if *may_be_twin { "twin" } else { "kernel" };
+                    match image {
+                        Some(image) => writeln!(f, "{kind} {image:016x} {}", escaped(name))?,
+                        None => writeln!(f, "{kind} - {}", escaped(name))?,
+                    }
                 }
             }
         }
@@ -155,7 +179,7 @@ fn rule(line: &str) -> Option<MeasureRule> {
     let (kind, rest) = line.split_once(' ')?;
     match kind {
         "glob" => Some(MeasureRule::Glob(unescaped(rest)?)),
-        "kernel" => {
+        "kernel" | "twin" => {
             let (image, name) = rest.split_once(' ')?;
             let image = match image {
                 "-" => None,
@@ -165,7 +189,7 @@ fn rule(line: &str) -> Option<MeasureRule> {
                 }
                 _ => return None,
             };
-            Some(MeasureRule::Kernel { image, name: unescaped(name)? })
+            Some(MeasureRule::Kernel { image, name: unescaped(name)?, may_be_twin: kind == "twin" })
         }
         _ => None,
     }
@@ -224,7 +248,11 @@ mod tests {
     use super::{BadRule, MeasureRule, Selection, is_match};
 
     fn kernel(image: Option<u64>, name: &str) -> MeasureRule {
-        MeasureRule::Kernel { image, name: name.to_owned() }
+        MeasureRule::Kernel { image, name: name.to_owned(), may_be_twin: false }
+    }
+
+    fn twin(name: &str) -> MeasureRule {
+        MeasureRule::Kernel { image: None, name: name.to_owned(), may_be_twin: true }
     }
 
     fn none() -> Vec<String> {
@@ -241,6 +269,7 @@ mod tests {
             kernel(Some(0x2a), "_Z4fillPf"),
             kernel(None, "odd\nname\r"),
             kernel(Some(u64::MAX), ""),
+            twin("_Z4copyPf"),
         ];
         let written: Selection = rules.iter().cloned().collect();
         let text = written.to_string();
@@ -295,6 +324,17 @@ mod tests {
         ] {
             assert_eq!(selection.selects(image, name, none), expected, "{image:?} {name}");
         }
+    }
+
+    #[test]
+    fn a_twin_is_one_by_every_rule_that_may_select_it() {
+        let of = |rules: Vec<MeasureRule>| rules.into_iter().collect::<Selection>();
+        assert!(of(vec![twin("fill"), kernel(None, "copy")]).may_be_twin("fill"));
+        assert!(!of(vec![twin("fill"), kernel(None, "copy")]).may_be_twin("copy"));
+        assert!(!of(vec![twin("fill"), kernel(Some(7), "fill")]).may_be_twin("fill"));
+        assert!(!of(vec![twin("fill"), MeasureRule::Glob("f*".into())]).may_be_twin("fill"));
+        assert!(!of(vec![twin("fill"), MeasureRule::All]).may_be_twin("fill"));
+        assert!(!of(vec![twin("fill")]).may_be_twin("other"));
     }
 
     #[test]

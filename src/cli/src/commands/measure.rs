@@ -59,8 +59,9 @@ pub(super) fn open_of(report: &Report<'_>, gaps: &[KernelCount]) -> Open {
 pub(super) fn rules(report: &Report<'_>, open: &Open) -> Vec<MeasureRule> {
     let of = |name: &str| {
         let name = name.to_owned();
-        let images = report.images_of(&name).into_iter();
-        images.map(|image| MeasureRule::Kernel { image, name: name.clone() }).collect::<Vec<_>>()
+        let may_be_twin = report.may_be_twin(&name);
+        let rule = |image| MeasureRule::Kernel { image, name: name.clone(), may_be_twin };
+        report.images_of(&name).into_iter().map(rule).collect::<Vec<_>>()
     };
     open.kernels().flat_map(of).collect()
 }

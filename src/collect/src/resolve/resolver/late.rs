@@ -243,7 +243,8 @@ impl Resolver {
         detail: &[u8],
     ) {
         if let Some(measuring) = &mut self.measuring {
-            measuring.not_measured(process, g, reason, detail);
+            let gaps = measuring.not_measured(process, g, reason, detail);
+            self.gaps.add(gaps);
         }
     }
 

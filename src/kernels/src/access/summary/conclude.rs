@@ -38,7 +38,7 @@ use crate::ptx::{self, Module, Space};
 use crate::sass::Code;
 use module_pointers::{ModulePointer, ModulePointerUse};
 use origins::{Origins, Seen};
-use streamsan_model::WordKind;
+use streamsan_model::{FOLLOWS_POINTERS, WordKind};
 
 /// Inputs of the φs of one address that are followed one by one.
 const MAX_INPUTS: usize = 24;
@@ -507,7 +507,7 @@ impl Summary<'_> {
 }
 
 fn followed(line: &str) -> String {
-    format!("{line}: uses a pointer that was loaded from memory")
+    format!("{line}: {FOLLOWS_POINTERS}")
 }
 
 /// A gated φ with the conditions that tell its inputs apart.
