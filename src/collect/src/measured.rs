@@ -15,16 +15,18 @@
 //!   measuring does not see.
 //! - Every launch of a selected kernel is counted once, in one of the three ways.
 //!
-//! Nodes of graphs are in `graphs`.
+//! Nodes of graphs are in `graphs`; `outside` holds what was measured against what was concluded.
 //!
 //! Deliberately absent: whose bytes they are (`resolve::measured`), and who measures.
 
 mod graphs;
+mod outside;
 
 pub(crate) use graphs::LaunchedNode;
 
 use crate::resolve::Gap;
 use graphs::MeasuredGraphs;
+use outside::is_outside;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -107,6 +109,7 @@ struct Counts {
     in_part: u64,
     not: u64,
     follows_pointers: u64,
+    outside: u64,
 }
 
 /// The selection of a run, and what came of it so far.
@@ -244,8 +247,14 @@ impl Measuring {
 
     /// A launch has its final accesses: counts it. Answers the gaps that count.
     fn close(&mut self, g: u64, merged: &Merged) -> Vec<Gap> {
-        let Some(Open { kernel, gaps, .. }) = self.open.remove(&g) else { return Vec::new() };
+        let Some(open) = self.open.remove(&g) else { return Vec::new() };
+        let Open { kernel, concluded, gaps, awaits_code, measured } = open;
         let counts = self.counts.entry(kernel).or_default();
+        // Nothing is claimed of a launch with gaps.
+        if gaps.is_empty() && !awaits_code {
+            let measured = measured.as_ref().map_or(&[][..], |measured| &measured.accesses);
+            counts.outside += u64::from(is_outside(measured, &concluded.accesses));
+        }
         if !merged.is_whole {
             counts.in_part += 1;
             return gaps;
@@ -324,6 +333,7 @@ impl Measuring {
             add(MeasuredKind::InPart, kernel, counts.in_part);
             add(MeasuredKind::Not, kernel, counts.not);
             add(MeasuredKind::FollowsPointers, kernel, counts.follows_pointers);
+            add(MeasuredKind::Outside, kernel, counts.outside);
         }
         for (reason, count) in &self.why_not {
             add(MeasuredKind::WhyNot, reason, *count);
@@ -390,6 +400,32 @@ mod tests {
         // A second list for the same launch.
         assert_eq!(measuring.measured(7, seen()), None);
         assert_eq!(measuring.end(), (vec![], vec![]));
+    }
+
+    #[test]
+    fn bytes_outside_of_what_the_code_says_are_counted() {
+        let mut measuring = measuring();
+        let inside = ConcludedLaunch {
+            accesses: vec![access(0x100, Basis::Anchored), access(0x140, Basis::Anchored)],
+            ..concluded(0)
+        };
+        let outside =
+            ConcludedLaunch { accesses: vec![access(0x100, Basis::Anchored)], ..inside.clone() };
+        let gap = Gap::pointers_in_memory("fill");
+        for (g, concluded, gaps, expected) in [
+            (1, inside, vec![], 0),
+            (2, outside.clone(), vec![gap], 0),
+            (3, outside.clone(), vec![], 1),
+        ] {
+            measuring.launched(g, KERNEL, concluded, false, gaps);
+            measuring.measured(g, seen()).expect("it is awaited");
+            assert_eq!(count(&measuring, MeasuredKind::Outside), expected, "{g}");
+        }
+        // By words alone, until the code is known.
+        measuring.launched(4, KERNEL, outside.clone(), true, vec![]);
+        measuring.measured(4, seen()).expect("it is awaited");
+        measuring.code_known(4, &outside, vec![]);
+        assert_eq!(count(&measuring, MeasuredKind::Outside), 2);
     }
 
     #[test]

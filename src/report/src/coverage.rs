@@ -58,6 +58,8 @@ pub struct MeasuredKernel {
     /// Launches that follow pointers which the kernel loads from memory, of those that were measured
     /// whole.
     pub follows_pointers: u64,
+    /// Launches that touched bytes outside of what the kernel's code was read to touch.
+    pub outside: u64,
 }
 
 impl MeasuredKernel {
@@ -86,6 +88,7 @@ impl Measured {
                 sum.in_part += kernel.in_part;
                 sum.not_measured += kernel.not_measured;
                 sum.follows_pointers += kernel.follows_pointers;
+                sum.outside += kernel.outside;
             }
             for (sums, list) in counts.iter_mut().zip([&part.reasons, &part.off]) {
                 for (reason, count) in list {
@@ -123,6 +126,14 @@ impl Measured {
             }
         }
         let mut lines = vec![text];
+        for kernel in self.kernels.iter().filter(|kernel| kernel.outside > 0) {
+            lines.push(format!(
+                "{} of {} touched bytes that the kernel's code was read not to touch: an access out of \
+                 bounds, or an error of streamsan, which its authors want to know of",
+                plural(kernel.outside, "launch", "launches"),
+                printable(&kernel.name)
+            ));
+        }
         for (reason, count) in &self.reasons {
             let launches = plural(*count, "launch", "launches");
             lines.push(format!("{launches} not measured: {}", printable(reason)));

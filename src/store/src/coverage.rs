@@ -66,12 +66,21 @@ pub enum MeasuredKind {
     WhyNot,
     /// Processes in which nothing was measured, by reason.
     Off,
+    /// Launches of a kernel that touched bytes outside of what its code was read to touch.
+    Outside,
 }
 
 impl MeasuredKind {
     /// All kinds, in the order of their stored codes.
-    pub const ALL: [Self; 6] =
-        [Self::Whole, Self::InPart, Self::Not, Self::FollowsPointers, Self::WhyNot, Self::Off];
+    pub const ALL: [Self; 7] = [
+        Self::Whole,
+        Self::InPart,
+        Self::Not,
+        Self::FollowsPointers,
+        Self::WhyNot,
+        Self::Off,
+        Self::Outside,
+    ];
 }
 
 /// How many launches of a kernel were measured, or why not.

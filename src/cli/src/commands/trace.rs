@@ -384,6 +384,7 @@ fn measured(counts: &[MeasuredCount]) -> Option<Measured> {
             MeasuredKind::InPart => kernel(&mut kernels, name).in_part += count,
             MeasuredKind::Not => kernel(&mut kernels, name).not_measured += count,
             MeasuredKind::FollowsPointers => kernel(&mut kernels, name).follows_pointers += count,
+            MeasuredKind::Outside => kernel(&mut kernels, name).outside += count,
             MeasuredKind::WhyNot => reasons.push((name.clone(), *count)),
             MeasuredKind::Off => off.push((name.clone(), *count)),
         }

@@ -23,6 +23,7 @@ pub(super) struct MeasuredKernelJson<'a> {
     in_part: u64,
     not_measured: u64,
     follows_pointers: u64,
+    outside: u64,
 }
 
 #[derive(Serialize)]
@@ -57,6 +58,7 @@ pub(super) fn measured(measured: &crate::Measured) -> MeasuredJson<'_> {
         in_part: kernel.in_part,
         not_measured: kernel.not_measured,
         follows_pointers: kernel.follows_pointers,
+        outside: kernel.outside,
     });
     let reasons = measured.reasons.iter();
     let off = measured.off.iter();

@@ -7,7 +7,7 @@ use streamsan_model::{
 };
 
 /// The kinds of counts in rows of `coverage`.
-pub(crate) const COVERAGE_KINDS: [&str; 30] = [
+pub(crate) const COVERAGE_KINDS: [&str; 31] = [
     "calls recorded",
     "calls harmless",
     "calls not understood",
@@ -38,6 +38,7 @@ pub(crate) const COVERAGE_KINDS: [&str; 30] = [
     "launches measured that follow pointers in memory",
     "launches not measured, by reason",
     "processes in which nothing was measured, by reason",
+    "launches that touched bytes which their code was read not to touch",
 ];
 
 /// Every enumeration with its words, in the order of their codes.
