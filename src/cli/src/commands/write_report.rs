@@ -89,5 +89,5 @@ fn dot(report: &Report<'_>, trace: &Trace, edges: &[Edge]) -> Result<String, Err
             around.iter_mut().for_each(|around| around.operation(operation));
         }
     })?;
-    Ok(around.iter().map(Neighbourhood::render).collect())
+    Ok(Neighbourhood::render(&around))
 }

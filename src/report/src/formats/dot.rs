@@ -139,20 +139,32 @@ impl<'a> Neighbourhood<'a> {
         near
     }
 
-    /// The graph.
-    pub fn render(&self) -> String {
+    /// One graph of all findings, each in a box of its own.
+    pub fn render(around: &[Self]) -> String {
+        let mut text =
+            "digraph streamsan {\n  rankdir=TB;\n  node [shape=box fontname=monospace];\n"
+                .to_owned();
+        for (around, number) in around.iter().zip(1..) {
+            around.render_part(number, &mut text);
+        }
+        text += "}\n";
+        printable_text(&text).into_owned()
+    }
+
+    /// The part of a finding. The names of its nodes begin with its number: an operation may stand in
+    /// the parts of several.
+    fn render_part(&self, number: usize, text: &mut String) {
         let lines = self.order();
         let near = self.near(&lines);
         let finding = self.finding;
-        let mut text = format!(
-            "digraph \"{}\" {{\n  rankdir=TB;\n  node [shape=box fontname=monospace];\n  label={};\n",
-            finding.fingerprint,
-            quoted(&format!(
-                "{}: {}",
-                finding.class.description(),
-                crate::text::headline(self.report, finding)
-            ))
+        let title = format!(
+            "{}: {}, id {}",
+            finding.class.description(),
+            crate::text::headline(self.report, finding),
+            finding.fingerprint
         );
+        let label = quoted(&title);
+        let _ = writeln!(text, "  subgraph cluster_f{number} {{\n    label={label};");
         let mut lanes: BTreeMap<(Option<StreamId>, ThreadId), Vec<OpSeq>> = BTreeMap::new();
         for &g in &near {
             lanes.entry(self.steps[&g].lane).or_default().push(g);
@@ -162,29 +174,29 @@ impl<'a> Neighbourhood<'a> {
                 Some(stream) => self.report.stream(stream),
                 None => format!("host thread {thread}"),
             };
-            let _ = writeln!(text, "  subgraph cluster_{index} {{\n    label={};", quoted(&name));
+            let label = quoted(&name);
+            let _ =
+                writeln!(text, "    subgraph cluster_f{number}_{index} {{\n      label={label};");
             for g in steps {
                 let color = match g {
                     _ if g == finding.first.op || g == finding.second.op => " color=red penwidth=2",
                     _ => "",
                 };
                 let label = quoted(&self.steps[&g].label);
-                let _ = writeln!(text, "    op{g} [label={label}{color}];");
+                let _ = writeln!(text, "      f{number}_op{g} [label={label}{color}];");
             }
-            text += "  }\n";
+            *text += "    }\n";
         }
+        let line = |from: OpSeq, to: OpSeq| format!("    f{number}_op{from} -> f{number}_op{to}");
         for (from, to, label, style) in lines {
             if near.contains(&from) && near.contains(&to) {
                 let label = quoted(&label);
-                let _ = writeln!(text, "  op{from} -> op{to} [label={label} {style}];");
+                let _ = writeln!(text, "{} [label={label} {style}];", line(from, to));
             }
         }
-        let _ = writeln!(
-            text,
-            "  op{} -> op{} [label=\"not ordered\" color=red style=dashed constraint=false];\n}}",
-            finding.first.op, finding.second.op
-        );
-        printable_text(&text).into_owned()
+        let missing = line(finding.first.op, finding.second.op);
+        let style = "color=red style=dashed constraint=false";
+        let _ = writeln!(text, "{missing} [label=\"not ordered\" {style}];\n  }}");
     }
 }
 

@@ -411,10 +411,11 @@ fn dot_draws_what_is_around_a_race() {
                 around.operation(&operation);
             }
         }
-        around.render()
+        Neighbourhood::render(&[around.clone(), around])
     });
-    assert!(text.contains("op18120 -> op18121 [label=\"event wait\""), "{text}");
-    assert!(text.contains("op18233 -> op18240 [label=\"not ordered\""), "{text}");
+    assert!(text.contains("f1_op18120 -> f1_op18121 [label=\"event wait\""), "{text}");
+    assert!(text.contains("f2_op18233 -> f2_op18240 [label=\"not ordered\""), "{text}");
+    assert!(text.starts_with("digraph ") && text.matches("digraph").count() == 1, "{text}");
     assert!(!text.contains("op1 ") && !text.contains("op2 "), "{text}");
     assert_eq!(text.matches('{').count(), text.matches('}').count());
 }

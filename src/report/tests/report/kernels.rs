@@ -33,7 +33,7 @@ fn everything(report: &Report<'_>, operations: &[streamsan_model::Operation]) ->
     [
         report.render_text(&unbroken()),
         story.render(&unbroken(), &mut |_, _| None),
-        around.render(),
+        Neighbourhood::render(&[around]),
         report.render_github(),
         report.render_github_summary(),
         report.render_junit(),

@@ -1,9 +1,10 @@
 //! Perfetto: the whole trace as protobuf track events, for <https://ui.perfetto.dev>.
 //!
 //! A track for each stream and each host thread, flow arrows for the synchronisation edges, races
-//! as instants. A stream's events are instants at the host time of the call that enqueued them, and
-//! its track says so: no trace holds the times at which the GPU ran them, so nothing on a stream is
-//! drawn as a duration. On a host thread the durations are those of the calls.
+//! as instants. No trace holds the times at which the GPU ran anything: a slice on a stream begins with
+//! the call that enqueued the operation and lasts no longer than this call did on the host, or until
+//! the stream's next one, since slices of a track do not overlap. The name of the track says that these
+//! are host times. On a host thread the durations are those of the calls.
 
 mod proto;
 #[cfg(test)]
@@ -25,8 +26,9 @@ use streamsan_names::printable;
 
 /// All packets are of one sequence.
 const SEQUENCE: u32 = 1;
-/// Nanoseconds between two operations of a text trace, which knows no times.
+/// Nanoseconds between two operations of a text trace, which knows no times, and the length of one.
 const STEP_NS: u64 = 1000;
+const LENGTH_NS: u64 = 500;
 
 /// A row.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +65,8 @@ pub struct PerfettoWriter<'a, W> {
     at: BTreeMap<OpSeq, At>,
     /// Names of the kernels: as reports show them, and in full where they are mangled.
     kernels: BTreeMap<KernelId, (String, Option<String>)>,
+    /// Begin and end of the last slice of each stream, which has no end in the file yet.
+    open: BTreeMap<StreamId, [u64; 2]>,
 }
 
 impl<'a, W: Write> PerfettoWriter<'a, W> {
@@ -95,7 +99,7 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
             )
         });
         let kernels = kernels.collect();
-        let mut writer = Self { out, report, at, kernels };
+        let mut writer = Self { out, report, at, kernels, open: BTreeMap::new() };
         writer.tracks()?;
         Ok(writer)
     }
@@ -148,7 +152,7 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
         TrackDescriptor {
             uuid: Some(Track::Stream(stream.id).uuid()),
             parent_uuid: Some(Track::Process(process).uuid()),
-            name: Some(format!("{}: {}", self.report.name_of_stream(stream), self.times())),
+            name: Some(format!("{} ({})", self.report.name_of_stream(stream), self.times())),
             ..TrackDescriptor::default()
         }
     }
@@ -167,11 +171,11 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
         self.packet(TracePacket { track_descriptor, ..TracePacket::default() })
     }
 
-    /// The note on the times of stream tracks.
+    /// The note on the times of stream tracks, short enough to be read beside a stream's name.
     fn times(&self) -> &'static str {
         match self.report.input.coverage {
-            Some(_) => "host enqueue times, not GPU times",
-            None => "issue order, no times",
+            Some(_) => "host times",
+            None => "no times",
         }
     }
 
@@ -182,9 +186,9 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
     /// Errors of the output.
     pub fn operation(&mut self, operation: &Operation) -> io::Result<()> {
         let step = operation.g.0.saturating_mul(STEP_NS);
-        let (start, end) = operation
-            .time
-            .map_or((step, step), |time| (time.start_ns, time.end_ns.max(time.start_ns)));
+        let (start, end) = operation.time.map_or((step, step + LENGTH_NS), |time| {
+            (time.start_ns, time.end_ns.max(time.start_ns))
+        });
         let at = self.at.remove(&operation.g).unwrap_or_default();
         let thread = Track::Thread(operation.thread);
         let stream = operation.action.stream().map(Track::Stream);
@@ -193,17 +197,13 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
             if stream.is_none() { (begin.clone(), terminate.clone()) } else { (vec![], vec![]) };
         let call = self.event(operation, EventType::SliceBegin, thread, of_thread);
         self.at_time(start, call)?;
-        self.at_time(
-            end,
-            TrackEvent {
-                r#type: Some(EventType::SliceEnd as i32),
-                track_uuid: Some(thread.uuid()),
-                ..TrackEvent::default()
-            },
-        )?;
-        if let Some(stream) = stream {
-            let event = self.event(operation, EventType::Instant, stream, (begin, terminate));
+        self.end(thread, end)?;
+        if let Some(stream) = operation.action.stream() {
+            self.end_slice(stream, start)?;
+            let track = Track::Stream(stream);
+            let event = self.event(operation, EventType::SliceBegin, track, (begin, terminate));
             self.at_time(start, event)?;
+            self.open.insert(stream, [start, end]);
         }
         for position in at.races {
             let event = self.race(position, stream.unwrap_or(thread));
@@ -218,7 +218,27 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
     ///
     /// Errors of the output.
     pub fn finish(mut self) -> io::Result<()> {
+        while let Some(&stream) = self.open.keys().next() {
+            self.end_slice(stream, u64::MAX)?;
+        }
         self.out.flush()
+    }
+
+    /// Ends the last slice of a stream, at a time at the latest.
+    fn end_slice(&mut self, stream: StreamId, latest: u64) -> io::Result<()> {
+        match self.open.remove(&stream) {
+            Some([start, end]) => self.end(Track::Stream(stream), end.min(latest).max(start)),
+            None => Ok(()),
+        }
+    }
+
+    fn end(&mut self, track: Track, time: u64) -> io::Result<()> {
+        let event = TrackEvent {
+            r#type: Some(EventType::SliceEnd as i32),
+            track_uuid: Some(track.uuid()),
+            ..TrackEvent::default()
+        };
+        self.at_time(time, event)
     }
 
     fn at_time(&mut self, time: u64, event: TrackEvent) -> io::Result<()> {
