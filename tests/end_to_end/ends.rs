@@ -144,6 +144,7 @@ fn printing(scratch: &Scratch) -> Vec<Vec<OsString>> {
         "advise TRACE",
         "export --format json TRACE",
         "export --format perfetto TRACE",
+        "export --format html TRACE",
         "export --format dot TRACE",
         "diff TRACE TRACE",
         "diff --json TRACE TRACE",

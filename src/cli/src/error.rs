@@ -33,6 +33,8 @@ pub(crate) enum Error {
     #[error("cannot read {}: {source}", printable_path(path))]
     Image { path: PathBuf, source: streamsan_kernels::image::ImageError },
     #[error(transparent)]
+    Query(#[from] streamsan_model::QueryError),
+    #[error(transparent)]
     Trace(#[from] streamsan_store::Error),
     #[error("{}:{}:{}: {}", printable_path(path), source.line, source.column, source.message)]
     Syntax { path: PathBuf, source: streamsan_text::SyntaxError },
@@ -74,7 +76,9 @@ impl Error {
                 ExitCode::RUN_FAILED
             }
             Self::Usage(_) | Self::Syntax { .. } | Self::Output(_) => ExitCode::USAGE,
-            Self::Read { .. } | Self::Image { .. } | Self::Trace(_) => ExitCode::UNREADABLE,
+            Self::Read { .. } | Self::Image { .. } | Self::Query(_) | Self::Trace(_) => {
+                ExitCode::UNREADABLE
+            }
         }
     }
 }

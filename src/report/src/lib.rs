@@ -35,7 +35,7 @@ mod upstream;
 
 pub use coverage::{Coverage, Measured, MeasuredKernel, UnreadKernels};
 pub use effect::Effect;
-pub use formats::{Neighbourhood, PerfettoWriter};
+pub use formats::{HtmlInput, Neighbourhood, PerfettoWriter};
 pub use gate::{
     Baseline, Disposition, Gate, GateError, Suppression, Suppressions, Unused, Upstream,
 };

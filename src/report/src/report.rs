@@ -2,13 +2,13 @@
 
 use crate::streams::Namesakes;
 use crate::{
-    Coverage, Effect, Folded, Group, KnownUpstream, LintGroup, Settled, SourceLine, TextOptions,
-    Unused, formats, json, text,
+    Coverage, Effect, Folded, Group, HtmlInput, KnownUpstream, LintGroup, Settled, SourceLine,
+    TextOptions, Unused, formats, json, text,
 };
 use std::collections::BTreeMap;
 use streamsan_model::{
-    Entities, Fingerprint, HostAccesses, IncompleteReason, OpSeq, Operation, Severity, Threshold,
-    Verdict,
+    Entities, Fingerprint, HostAccesses, IncompleteReason, OpSeq, Operation, QueryError, Severity,
+    Threshold, Verdict,
 };
 use streamsan_names::{printable_json, printable_line, printable_text};
 
@@ -217,6 +217,15 @@ impl<'a> Report<'a> {
     /// JUnit XML.
     pub fn render_junit(&self) -> String {
         printable_text(&formats::junit::render(self)).into_owned()
+    }
+
+    /// One HTML file of the trace.
+    ///
+    /// # Errors
+    ///
+    /// The trace cannot be read.
+    pub fn render_html(&self, input: HtmlInput<'_>) -> Result<String, QueryError> {
+        formats::html::render(self, input)
     }
 
     /// Annotations of GitHub Actions: workflow commands, a line each.

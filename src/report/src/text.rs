@@ -10,7 +10,9 @@ mod wrap;
 
 use crate::names::{op, plural, seen, size};
 use crate::{Disposition, Group, LintGroup, Report, SourceLine, explain};
-pub(crate) use full::{Printing, first_touch};
+pub(crate) use full::{FRAMES, Printing, details, first_touch, memory, occurrences};
+pub(crate) use quote::Quote;
+pub(crate) use statistics::{Row, tables};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use streamsan_model::{Confidence, Finding, FindingAccess, RaceClass, Severity};

@@ -4,6 +4,8 @@
 //! `fake-driver` alone knows the table of hooked functions.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "browser")]
+pub mod browser;
 pub mod corpus;
 #[cfg(feature = "fake-driver")]
 pub mod fake_driver;

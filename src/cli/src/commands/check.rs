@@ -89,17 +89,15 @@ pub(super) fn write_file(
     concluded: &Concluded,
     sources: &mut SourceLines,
 ) -> Result<(), Error> {
-    let Concluded { trace, strict, .. } = concluded;
+    let whole = concluded.whole();
     if file.is_stream() {
-        return write_report(file.format, report, (trace, *strict), sources, &mut Stdout);
+        return write_report(file.format, report, whole, sources, &mut Stdout);
     }
     let failed = || Error::output(&file.path);
     let mut out = open(&file.path, file.format.is_appended()).map_err(failed())?;
-    write_report(file.format, report, (trace, *strict), sources, &mut out).map_err(|error| {
-        match error {
-            Error::Output(error) => failed()(error),
-            other => other,
-        }
+    write_report(file.format, report, whole, sources, &mut out).map_err(|error| match error {
+        Error::Output(error) => failed()(error),
+        other => other,
     })
 }
 

@@ -5,9 +5,9 @@ use super::gate::{fails_by_unused, update_baseline};
 use super::output::{Stderr, color, columns, say, warn};
 use super::source_lines::SourceLines;
 use super::trace::Trace;
-use super::write_report::{write_findings, write_report};
+use super::write_report::{Whole, write_findings, write_report};
 use crate::error::Error;
-use crate::options::{ReportFile, ReportFormat, RunOptions, expand};
+use crate::options::{ReportFile, RunOptions, expand};
 use std::io;
 use std::path::Path;
 use streamsan_model::{ExitCode, ProgramOutcome, run_exit_code};
@@ -91,8 +91,11 @@ fn write(
     };
     match stored {
         // Whether host threads were watched stands in the trace.
-        Some(trace) => write_report(file.format, report, (trace, false), sources, &mut out),
-        None if matches!(file.format, ReportFormat::Perfetto | ReportFormat::Dot) => {
+        Some(trace) => {
+            let whole = Whole { trace, file: Path::new(""), strict: false };
+            write_report(file.format, report, whole, sources, &mut out)
+        }
+        None if file.format.shows_the_whole_trace() => {
             Err(Error::Output(io::Error::other("there is no trace that can be read")))
         }
         None => write_findings(file.format, report, sources, &mut out),

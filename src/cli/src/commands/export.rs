@@ -30,15 +30,14 @@ pub(crate) fn export(options: &ExportOptions) -> Result<ExitCode, Error> {
         let groups = report.groups().to_vec();
         verify(&concluded, &mut report, &groups)?;
     }
-    let Concluded { trace, strict, .. } = &concluded;
     let format = options.format;
-    let mut sources = SourceLines::below(&[])?;
+    let mut sources = SourceLines::below(&options.source_root)?;
     match &options.output {
         Some(path) => {
             let file = ReportFile { format, path: path.clone() };
             write_file(&file, &report, &concluded, &mut sources)?;
         }
-        None => write_report(format, &report, (trace, *strict), &mut sources, &mut Stdout)?,
+        None => write_report(format, &report, concluded.whole(), &mut sources, &mut Stdout)?,
     }
     Ok(ExitCode::SUCCESS)
 }

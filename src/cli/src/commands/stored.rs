@@ -35,9 +35,18 @@ impl Stored {
     pub(super) fn of(file: &Path) -> Result<Self, Error> {
         let is_named_stored = file.extension().is_some_and(|extension| extension == "db");
         let looked = if is_named_stored { Unread::Stored } else { Trace::look(file)? };
-        let Unread::Text(trace) = looked else {
-            return Ok(Self { path: file.to_owned(), directory: None });
-        };
+        match looked {
+            Unread::Text(trace) => Self::of_text(trace, file),
+            Unread::Stored => Ok(Self { path: file.to_owned(), directory: None }),
+        }
+    }
+
+    /// Stores a text trace, which was read from `file`.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be stored.
+    pub(super) fn of_text(trace: TextTrace, file: &Path) -> Result<Self, Error> {
         let temporary = Environment::of_this_process().temporary(&mut Vec::new());
         let directory = Directory::for_this_run(&temporary)
             .map_err(|refused| cannot_store(file, &refused.to_string()))?;

@@ -2,6 +2,7 @@
 
 use super::analysis::{STRIDE, host_model, is_strict, reading_bar, screen};
 use super::found_again::FoundAgain;
+use super::write_report::Whole;
 use super::{analyse_with, warn_of_large_images};
 use crate::error::Error;
 use indicatif::ProgressDrawTarget;
@@ -290,6 +291,11 @@ impl Concluded {
     /// A file that cannot be read, or is no trace.
     pub(super) fn open(file: &Path, strict: bool) -> Result<Self, Error> {
         Trace::open(file)?.conclude(file, strict)
+    }
+
+    /// The trace for the forms that show all of it.
+    pub(super) fn whole(&self) -> Whole<'_> {
+        Whole { trace: &self.trace, file: &self.file, strict: self.strict }
     }
 
     /// The report at a threshold, with the shipped list of races known in libraries.

@@ -1,14 +1,26 @@
 //! A report in any of its forms.
 
 use super::source_lines::SourceLines;
+use super::stored::Stored;
 use super::trace::Trace;
 use crate::error::Error;
 use crate::options::ReportFormat;
 use std::io::{self, Write};
+use std::path::Path;
 use streamsan_model::{Edge, Entity, TraceItem};
-use streamsan_report::{Neighbourhood, PerfettoWriter, Report, TextOptions};
+use streamsan_report::{HtmlInput, Neighbourhood, PerfettoWriter, Report, TextOptions};
+use streamsan_store::Reader;
 
-/// Writes a report. `trace` is asked for the forms that show more than findings.
+/// The input of the forms that show more than findings.
+#[derive(Clone, Copy)]
+pub(super) struct Whole<'a> {
+    pub(super) trace: &'a Trace,
+    /// The file that the trace was read from.
+    pub(super) file: &'a Path,
+    pub(super) strict: bool,
+}
+
+/// Writes a report.
 ///
 /// # Errors
 ///
@@ -16,11 +28,16 @@ use streamsan_report::{Neighbourhood, PerfettoWriter, Report, TextOptions};
 pub(super) fn write_report(
     format: ReportFormat,
     report: &Report<'_>,
-    (trace, strict): (&Trace, bool),
+    whole: Whole<'_>,
     sources: &mut SourceLines,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
+    let Whole { trace, strict, .. } = whole;
     match format {
+        ReportFormat::Html => {
+            let text = html(report, whole, sources)?;
+            out.write_all(text.as_bytes()).map_err(Error::Output)
+        }
         ReportFormat::Perfetto => perfetto(report, trace, &trace.edges(strict)?, out),
         ReportFormat::Dot => {
             let text = dot(report, trace, &trace.edges(strict)?)?;
@@ -56,9 +73,35 @@ pub(super) fn write_findings(
         ReportFormat::Junit => report.render_junit(),
         ReportFormat::Github => report.render_github(),
         ReportFormat::GithubSummary => report.render_github_summary(),
-        ReportFormat::Perfetto | ReportFormat::Dot => String::new(),
+        ReportFormat::Html | ReportFormat::Perfetto | ReportFormat::Dot => String::new(),
     };
     out.write_all(text.as_bytes()).map_err(Error::Output)
+}
+
+/// One page, about a stored trace: a text trace is stored for this.
+fn html(report: &Report<'_>, whole: Whole<'_>, sources: &mut SourceLines) -> Result<String, Error> {
+    let mut source_line = |path: &str, line: u32| sources.line(path, line);
+    let version = env!("CARGO_PKG_VERSION");
+    match whole.trace {
+        Trace::Stored(reader) => {
+            let meta = reader.meta()?;
+            let (command, driver) = (meta.command, meta.driver);
+            let source_line = &mut source_line;
+            let input = HtmlInput { trace: &**reader, command, driver, version, source_line };
+            Ok(report.render_html(input)?)
+        }
+        Trace::Text { trace, .. } => {
+            let stored = Stored::of_text(trace.clone(), whole.file)?;
+            let input = HtmlInput {
+                trace: &Reader::open(stored.path())?,
+                command: Vec::new(),
+                driver: String::new(),
+                version,
+                source_line: &mut source_line,
+            };
+            Ok(report.render_html(input)?)
+        }
+    }
 }
 
 fn perfetto(

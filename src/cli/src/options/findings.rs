@@ -107,7 +107,7 @@ pub(crate) struct ExportOptions {
     /// The trace
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// text, json, sarif, junit, github, github-summary, perfetto or dot
+    /// text, json, sarif, junit, html, github, github-summary, perfetto or dot
     #[arg(
         long,
         value_name = "FORMAT",
@@ -119,6 +119,10 @@ pub(crate) struct ExportOptions {
     /// Write into a file instead
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// text and html: quote lines of source files below this directory; may be given several times.
+    /// Without it, those below the current directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) source_root: Vec<PathBuf>,
     /// Analyse the trace once more for each finding, to see whether the proposed edge removes it
     #[arg(long)]
     pub(crate) verify: bool,

@@ -14,6 +14,8 @@ pub(crate) enum ReportFormat {
     Sarif,
     /// For test reports.
     Junit,
+    /// One page for a browser.
+    Html,
     /// Annotations of GitHub Actions.
     Github,
     /// The summary of a step of GitHub Actions.
@@ -26,11 +28,12 @@ pub(crate) enum ReportFormat {
 
 impl ReportFormat {
     /// All forms.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Text,
         Self::Json,
         Self::Sarif,
         Self::Junit,
+        Self::Html,
         Self::Github,
         Self::GithubSummary,
         Self::Perfetto,
@@ -44,6 +47,7 @@ impl ReportFormat {
             Self::Json => "json",
             Self::Sarif => "sarif",
             Self::Junit => "junit",
+            Self::Html => "html",
             Self::Github => "github",
             Self::GithubSummary => "github-summary",
             Self::Perfetto => "perfetto",
@@ -53,7 +57,7 @@ impl ReportFormat {
 
     /// Whether it shows more of a trace than its findings, and so one trace only.
     pub(crate) const fn shows_the_whole_trace(self) -> bool {
-        matches!(self, Self::Perfetto | Self::Dot)
+        matches!(self, Self::Html | Self::Perfetto | Self::Dot)
     }
 
     /// Whether it is added to what a file holds: other commands of a step have their part of it.

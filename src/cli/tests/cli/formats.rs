@@ -61,6 +61,7 @@ const FORMS: &[(&str, &str)] = &[
     ("junit", "<?xml"),
     ("github", "::error "),
     ("github-summary", "### streamsan: RACY"),
+    ("html", "<!DOCTYPE html>"),
     ("dot", "digraph"),
 ];
 

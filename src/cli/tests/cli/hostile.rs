@@ -195,6 +195,7 @@ fn no_command_prints_what_a_terminal_obeys() {
         &["export", "part.db", "--format", "text"],
         &["export", "part.db", "--format", "junit"],
         &["export", "part.db", "--format", "github-summary"],
+        &["export", "part.db", "--format", "html"],
         &["export", "part.db", "--format", "dot"],
         &["stats", "no\nverdict: CLEAN\u{1b}[2J.db"],
         &["check", "whole.db", "--suppressions", "::error::\u{202e}"],

@@ -3,6 +3,7 @@
 mod command;
 mod formats;
 mod hostile;
+mod html;
 mod kernels;
 mod log;
 mod names;

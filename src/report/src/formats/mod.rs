@@ -2,6 +2,7 @@
 
 pub(crate) mod dot;
 pub(crate) mod github;
+pub(crate) mod html;
 pub(crate) mod junit;
 pub(crate) mod perfetto;
 mod place;
@@ -9,4 +10,5 @@ pub(crate) mod sarif;
 mod words;
 
 pub use dot::Neighbourhood;
+pub use html::HtmlInput;
 pub use perfetto::PerfettoWriter;

@@ -44,8 +44,13 @@ impl Report<'_> {
         })
     }
 
-    /// `cuStreamWaitEvent for event 1 "done" in stream 3 "prefetch" at #18,500, ...`.
+    /// The sentence on a lint, and its calls.
     pub(super) fn lint_in_words(&self, group: &LintGroup) -> String {
+        format!("{}: {}", explain::lint(group.lint.class), self.calls_of_lint(group))
+    }
+
+    /// `cuStreamWaitEvent for event "done" in stream "prefetch" at #18,500, ...`.
+    pub(super) fn calls_of_lint(&self, group: &LintGroup) -> String {
         let lint = &group.lint;
         let own = self.part_of_lint(group);
         let mut line = match own.call_without_place(lint.op) {
@@ -64,7 +69,7 @@ impl Report<'_> {
         if let Some(traces) = self.in_traces(&group.traces) {
             let _ = write!(line, ", {traces}");
         }
-        format!("{}: {line}", explain::lint(lint.class))
+        line
     }
 
     /// Everything that there is to say of a finding, a line each.

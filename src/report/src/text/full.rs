@@ -13,7 +13,7 @@ const WIDEST_CELL: usize = 48;
 /// Columns before the text behind a label.
 const LABEL: usize = 8;
 /// Frames that are listed below an access, up to the one at which an edit would stand.
-const FRAMES: usize = 6;
+pub(crate) const FRAMES: usize = 6;
 
 /// How a finding is printed.
 pub(crate) struct Printing<'p, 's> {
@@ -186,21 +186,8 @@ impl<'p, 's> Printing<'p, 's> {
         }
     }
 
-    /// The addresses, and how far each side knows the other: the proof of what is said above.
     fn details(&self, report: &Report<'_>, group: &Group, text: &mut String) {
-        let finding = &group.finding;
-        let mut lines = Vec::new();
-        if finding.severity != Severity::Lint {
-            lines.push(addresses(report, finding));
-            for (number, side) in [("(1)", &finding.first), ("(2)", &finding.second)] {
-                lines.extend(touched(finding, side).map(|all| format!("{number} touches {all}")));
-            }
-            lines.extend(report.clocks(finding));
-        }
-        if group.count > 1 && group.traces.is_empty() {
-            lines.push(format!("first seen at {}, last at {}", op(group.first), op(group.last)));
-            lines.extend(report.pairs_in_words(&group.spread));
-        }
+        let lines = details(report, group);
         if lines.is_empty() {
             return;
         }
@@ -211,8 +198,26 @@ impl<'p, 's> Printing<'p, 's> {
     }
 }
 
+/// The addresses, and how far each side knows the other: the proof of what is said of a finding.
+pub(crate) fn details(report: &Report<'_>, group: &Group) -> Vec<String> {
+    let finding = &group.finding;
+    let mut lines = Vec::new();
+    if finding.severity != Severity::Lint {
+        lines.push(addresses(report, finding));
+        for (number, side) in [("(1)", &finding.first), ("(2)", &finding.second)] {
+            lines.extend(touched(finding, side).map(|all| format!("{number} touches {all}")));
+        }
+        lines.extend(report.clocks(finding));
+    }
+    if group.count > 1 && group.traces.is_empty() {
+        lines.push(format!("first seen at {}, last at {}", op(group.first), op(group.last)));
+        lines.extend(report.pairs_in_words(&group.spread));
+    }
+    lines
+}
+
 /// Where else the mistake occurs.
-fn occurrences(whole: &Report<'_>, group: &Group) -> Vec<String> {
+pub(crate) fn occurrences(whole: &Report<'_>, group: &Group) -> Vec<String> {
     if let Some(traces) = whole.in_traces(&group.traces) {
         let told = whole.trace_of(group.part);
         vec![format!("{traces}; numbers below are those of {told}")]
@@ -225,7 +230,7 @@ fn occurrences(whole: &Report<'_>, group: &Group) -> Vec<String> {
 }
 
 /// `4.0 KiB at +0x1000 of 64.0 MiB of device memory, cudaMalloc at pool.cc:12 in Pool`.
-fn memory(report: &Report<'_>, finding: &Finding) -> String {
+pub(crate) fn memory(report: &Report<'_>, finding: &Finding) -> String {
     let mut text = report.allocation_in_words(finding.allocation);
     let range = finding.overlap;
     if let Some(allocation) = report.allocation(finding.allocation)

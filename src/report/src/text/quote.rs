@@ -2,15 +2,36 @@
 
 use crate::Report;
 use std::fmt::Write;
+use std::ops::Range;
 use streamsan_model::{CallStack, FindingAccess};
 use streamsan_names::printable_line;
 
 /// Columns before a quoted line.
 const INDENT: usize = 11;
 
+/// A line of the source that makes an access.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Quote {
+    /// The line, printable.
+    pub(crate) source: String,
+    /// Where the call stands in it, in characters; the whole statement where the call is not found.
+    pub(crate) call: Range<usize>,
+}
+
 impl Report<'_> {
-    /// A line of the source that makes an access, and below it marks under the call; `line` is the
-    /// position of the line among the program's own frames.
+    /// A line of the source that makes an access; `line` is the position of the line among the
+    /// program's own frames.
+    pub(crate) fn quote(&self, source: &str, access: &FindingAccess, line: usize) -> Quote {
+        let source = printable_line(source).into_owned();
+        let names = self.names_in_source(access, line);
+        let (begin, len) = names
+            .iter()
+            .find_map(|name| word_in(&source, name))
+            .unwrap_or_else(|| statement(&source));
+        Quote { source, call: begin..begin + len }
+    }
+
+    /// The same in lines, with marks under the call.
     pub(super) fn quoted(
         &self,
         source: &str,
@@ -18,18 +39,13 @@ impl Report<'_> {
         line: usize,
         columns: usize,
     ) -> String {
-        let source = printable_line(source).into_owned();
-        let names = self.names_in_source(access, line);
-        let (begin, len) = names
-            .iter()
-            .find_map(|name| word_in(&source, name))
-            .unwrap_or_else(|| statement(&source));
+        let Quote { source, call } = self.quote(source, access, line);
         let room = columns.saturating_sub(INDENT);
         let shown: String = match source.chars().nth(room) {
             Some(_) => source.chars().take(room.saturating_sub(3)).chain("...".chars()).collect(),
             None => source,
         };
-        let (begin, end) = (begin.min(room), (begin + len).min(room));
+        let (begin, end) = (call.start.min(room), call.end.min(room));
         let mut text = format!("{:INDENT$}{shown}\n", "");
         if begin < end {
             let _ = writeln!(

@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use streamsan_model::{Finding, FindingAccess, Severity};
 
+/// A property and how many findings and occurrences have it.
+pub(crate) type Row = (String, (u64, u64));
+
 /// Findings and their occurrences by a property.
 #[derive(Default)]
 struct Counts(BTreeMap<String, (u64, u64)>);
@@ -19,23 +22,16 @@ impl Counts {
         *all += occurrences;
     }
 
-    /// The rows with most findings first, at most `limit` of them.
-    fn render(self, title: &str, limit: usize, text: &mut String) {
-        let mut rows: Vec<(String, (u64, u64))> = self.0.into_iter().collect();
+    /// The rows with most findings first.
+    fn rows(self) -> Vec<Row> {
+        let mut rows: Vec<Row> = self.0.into_iter().collect();
         rows.sort_by_key(|(_, counts)| Reverse(*counts));
-        let _ = writeln!(text, "{title}\n  findings  seen");
-        for (row, (findings, seen)) in rows.iter().take(limit) {
-            let _ = writeln!(text, "  {:>8}  {:>4}  {row}", number(*findings), number(*seen));
-        }
-        if rows.len() > limit {
-            let more = plural((rows.len() - limit) as u64, "more row", "more rows");
-            let _ = writeln!(text, "  ... {more}; --max-findings 0 prints all");
-        }
-        text.push('\n');
+        rows
     }
 }
 
-pub(super) fn render(report: &Report<'_>, limit: usize, text: &mut String) {
+/// The findings that count, each table by another property; no table where it would have no row.
+pub(crate) fn tables(report: &Report<'_>) -> Vec<(&'static str, Vec<Row>)> {
     let is_open = |disposition: &Disposition| *disposition == Disposition::Open;
     let (mut classes, mut memory, mut pairs) =
         (Counts::default(), Counts::default(), Counts::default());
@@ -51,13 +47,27 @@ pub(super) fn render(report: &Report<'_>, limit: usize, text: &mut String) {
         let inside = if group.library.is_some() { ", inside a library" } else { "" };
         classes.add(format!("{}, lint{inside}", group.lint.class.description()), group.count);
     }
-    if classes.0.is_empty() {
-        return;
-    }
-    classes.render("by class", limit, text);
-    if !memory.0.is_empty() {
-        memory.render("by allocation", limit, text);
-        pairs.render("by pair of call sites", limit, text);
+    let tables =
+        [("by class", classes), ("by allocation", memory), ("by pair of call sites", pairs)];
+    tables
+        .into_iter()
+        .map(|(title, counts)| (title, counts.rows()))
+        .filter(|(_, rows)| !rows.is_empty())
+        .collect()
+}
+
+/// The tables, at most `limit` rows of each.
+pub(super) fn render(report: &Report<'_>, limit: usize, text: &mut String) {
+    for (title, rows) in tables(report) {
+        let _ = writeln!(text, "{title}\n  findings  seen");
+        for (row, (findings, seen)) in rows.iter().take(limit) {
+            let _ = writeln!(text, "  {:>8}  {:>4}  {row}", number(*findings), number(*seen));
+        }
+        if rows.len() > limit {
+            let more = plural((rows.len() - limit) as u64, "more row", "more rows");
+            let _ = writeln!(text, "  ... {more}; --max-findings 0 prints all");
+        }
+        text.push('\n');
     }
 }
 

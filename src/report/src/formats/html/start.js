@@ -1,0 +1,6 @@
+
+search();
+timeline();
+addEventListener("hashchange", unfold);
+unfold();
+document.documentElement.dataset.ready = "yes";
