@@ -377,8 +377,12 @@ impl Feed {
         let mut find = connection.prepare("SELECT stream, thread, start_ns FROM op WHERE g = ?")?;
         // A call without a time lies where the one before it does.
         let mut before = connection.prepare(
-            "SELECT start_ns FROM op WHERE g < ? AND start_ns IS NOT NULL ORDER BY g DESC LIMIT 1",
+            "SELECT start_ns FROM op WHERE g BETWEEN ? AND ? AND start_ns IS NOT NULL \
+             ORDER BY g DESC LIMIT 1",
         )?;
+        // The newest time before `since`, so that no call is looked at twice: where none has a time,
+        // each search would go back to the first one.
+        let (mut newest, mut since) = (None, 0);
         let mut places = Vec::new();
         let mut sides: Vec<_> = self.sides.drain().collect();
         // The depths of neighbours are found together.
@@ -393,8 +397,10 @@ impl Feed {
             });
             let Some((lane, mut time)) = found.optional()? else { continue };
             if time.is_none() {
-                time = before.query_row([g as i64], |row| row.get(0)).optional()?;
+                let nearer = before.query_row([since, g as i64], |row| row.get(0)).optional()?;
+                time = nearer.or(newest);
             }
+            (newest, since) = (time, g as i64);
             let mut depth = None;
             self.with_depths(|depths| {
                 depth = depths.depth(g)?;

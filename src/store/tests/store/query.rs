@@ -174,6 +174,28 @@ fn cells_follow_their_definition_at_every_zoom() {
     compare(&reader(&folder), &expected);
 }
 
+/// Findings at calls without a time lie where the call before them does, however far back that is.
+#[test]
+fn findings_lie_somewhere_where_few_calls_have_a_time() {
+    for timed in [1, 7, 1000] {
+        let mut items = common::items();
+        for item in &mut items {
+            if let TraceItem::Operation(operation) = item {
+                let number = operation.g.0 / 2;
+                operation.time = operation.time.filter(|_| number == 1 || number % timed == 0);
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let reader = finished(&folder, &items, &common::findings());
+        let expected = Expected::new(&items, &common::findings());
+        compare(&reader, &expected);
+        for (g, place) in reader.finding_places().unwrap() {
+            let Some(at) = expected.operations.iter().position(|op| op.g == g) else { continue };
+            assert_eq!(place.on(Axis::Time), Some(expected.at(at, Axis::Time)), "{g}, {timed}");
+        }
+    }
+}
+
 /// An unfinished trace has no level-of-detail tables: the reader makes them.
 #[test]
 fn unfinished_trace_shows_the_same() {
