@@ -105,9 +105,9 @@ pub(crate) fn distance(axis: Axis, by: u64) -> String {
     }
 }
 
-/// A kernel's name without its template arguments.
-pub(crate) fn short(mangled: &str) -> String {
-    streamsan_names::short(mangled).into_owned()
+/// A kernel's name, what tells it from its neighbours first.
+pub(crate) fn label(mangled: &str) -> String {
+    streamsan_names::label(mangled).into_owned()
 }
 
 /// A kernel's name in full.

@@ -19,11 +19,13 @@
 #![forbid(unsafe_code)]
 
 mod demangle;
+mod label;
 mod pieces;
 mod printable;
 mod shown;
 
 pub use demangle::{bare, function, whole};
+pub use label::label;
 pub use printable::{
     printable, printable_first, printable_json, printable_line, printable_path, printable_text,
 };

@@ -58,13 +58,14 @@ pub struct FindingList {
 
 /// The name of a side: its kernel, or its entry point.
 pub(crate) fn side_name(side: &streamsan_model::FindingAccess) -> String {
-    side.kernel.as_deref().map_or_else(|| printable(&side.api).into_owned(), names::short)
+    side.kernel.as_deref().map_or_else(|| printable(&side.api).into_owned(), names::label)
 }
 
 /// Everything that a filter can be about, in lower case.
 fn words_of(finding: &Finding, entities: &Entities) -> String {
     let side = |side: &streamsan_model::FindingAccess| {
-        format!("{} {} {}", side_name(side), side.api, names::side(entities, side.stream))
+        let kernel = side.kernel.as_deref().map(names::full).unwrap_or_default();
+        format!("{} {kernel} {} {}", side_name(side), side.api, names::side(entities, side.stream))
     };
     format!(
         "{} {} {} {} {} {} {}",

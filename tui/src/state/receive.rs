@@ -20,7 +20,7 @@ impl State {
                 let cells = strips.iter_mut().flat_map(|strip| &mut strip.cells);
                 for name in cells.filter_map(|cell| cell.name.as_mut()) {
                     let short = self.short_names.entry(name.clone());
-                    *name = short.or_insert_with_key(|name| names::short(name).into()).clone();
+                    *name = short.or_insert_with_key(|name| names::label(name).into()).clone();
                 }
                 let cells = strips.into_iter().map(|strip| (strip.lane, strip.cells)).collect();
                 self.strips = Strips { grid: Some(grid), cells };

@@ -114,7 +114,7 @@ fn use_row(state: &State, history: &History, place: usize) -> String {
         used.access.mode.description(),
         hull.start.saturating_sub(history.allocation.range.start),
         hull.end.saturating_sub(history.allocation.range.start),
-        names::short(&used.name),
+        names::label(&used.name),
         names::side(&open.overview.entities, used.stream),
         used.access.basis.description()
     )
