@@ -155,7 +155,10 @@ table! {
         NextPane "next-pane" [key(Tab)] "Tab" "Show the next pane.";
         PreviousPane "previous-pane" [key(BackTab)] "Shift-Tab" "Show the previous pane.";
         Enter "open" [key(Enter)] "Enter" "Go into the pane; there: open what is selected.";
-        Expand "expand" [char('e')] "e" "Give the pane the whole screen, or take it back.";
+        Expand "expand" [char('z')] "z" "Give the pane the whole screen, or take it back.";
+        Grow "taller" [char('>')] ">" "Make the pane taller.";
+        Shrink "shorter" [char('<')] "<" "Make the pane shorter.";
+        Fit "fit" [char('|')] "|" "Give the pane the lines that its content needs, as at the begin.";
         Sort "sort" [char('S')] "S" "Sort the list of races by another column.";
     }
     General {
@@ -191,7 +194,7 @@ pub(crate) fn is_prefix(c: char) -> bool {
 pub const MOUSE: &[(&str, &str)] = &[
     ("wheel", "Zoom at the pointer; over a pane: scroll."),
     ("Shift-wheel", "Move left and right."),
-    ("drag", "Move the timelines."),
+    ("drag", "Move the timelines; on the tabs: make the pane taller or shorter."),
     ("click", "Select an operation, a row, a line of a pane, or a place in the minimap."),
 ];
 

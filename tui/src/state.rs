@@ -18,7 +18,8 @@ mod viewport;
 pub(crate) use finding_list::side_name;
 pub use finding_list::{FindingList, SortBy};
 pub use input::{Input, InputKind};
-pub use layout::Areas;
+pub use layout::{Areas, RowOnScreen, Wants};
+use layout::{RowKind, heights};
 pub use live::LiveRun;
 pub use pane::{Memory, Pane};
 pub use rows::{Row, RowFilter};
@@ -134,6 +135,11 @@ pub struct State {
     pub focus: Focus,
     /// Whether the pane has the whole screen.
     pub expanded: bool,
+    /// Lines that the pane's content has needed since it was chosen: what moves about in the rows
+    /// does not make them jump.
+    pub pane_wants: usize,
+    /// Lines of the pane that the user has chosen.
+    pub pane_chosen: Option<u16>,
     /// First line of the pane that is shown.
     pub pane_scroll: usize,
     /// The memory pane.
@@ -183,6 +189,8 @@ pub struct State {
     keep_row: bool,
     /// Where the mouse was pressed, and whether it has moved since.
     drag: Option<(u16, u16, bool)>,
+    /// Whether the mouse drags the pane's headline.
+    drag_pane: bool,
 }
 
 impl State {
@@ -233,7 +241,13 @@ impl State {
 
     /// Where things are on the screen.
     pub fn areas(&self) -> Areas {
-        Areas::of(self.size.0, self.size.1, self.expanded)
+        let wants = Wants {
+            rows: self.rows.len() + self.filter.pinned.len() + self.guests.len(),
+            pane: self.pane_wants,
+            chosen: self.pane_chosen,
+            expanded: self.expanded,
+        };
+        Areas::of(self.size.0, self.size.1, wants)
     }
 
     /// The visible part of the axis.
@@ -285,11 +299,38 @@ impl State {
     }
 
     /// The rows on the screen, from top to bottom: pinned ones and guests, then the others.
-    pub fn visible_rows(&self) -> Vec<(Row, bool)> {
-        let height = usize::from(self.areas().rows.height);
+    pub fn visible_rows(&self) -> Vec<RowOnScreen> {
+        let lines = self.areas().rows.height;
         let top = self.top_rows().into_iter().map(|lane| (Row::Lane(lane), true));
         let rest = self.rows.iter().skip(self.scroll).map(|&row| (row, false));
-        top.chain(rest).take(height).collect()
+        let shown: Vec<(Row, bool)> = top.chain(rest).take(usize::from(lines)).collect();
+        let kinds: Vec<RowKind> = shown.iter().map(|(row, _)| self.kind_of(*row)).collect();
+        let mut top = 0;
+        let mut place = |height: u16| {
+            top += height;
+            top - height
+        };
+        shown
+            .into_iter()
+            .zip(heights(&kinds, lines))
+            .map(|((row, pinned), height)| RowOnScreen { row, pinned, top: place(height), height })
+            .collect()
+    }
+
+    fn kind_of(&self, row: Row) -> RowKind {
+        let id = row.lane().and_then(|lane| Some(self.open.as_ref()?.overview.lanes[lane].id));
+        match id {
+            None => RowKind::Headline,
+            Some(LaneId::Host(_)) => RowKind::Host,
+            Some(LaneId::Stream(_)) => RowKind::Stream,
+        }
+    }
+
+    /// The row on a line of the timelines.
+    pub(crate) fn row_at(&self, line: u16) -> Option<Row> {
+        let rows = self.visible_rows();
+        let found = rows.iter().find(|row| (row.top..row.top + row.height).contains(&line))?;
+        Some(found.row)
     }
 
     /// Rows that do not scroll; they leave half of the screen to the others.
@@ -308,11 +349,12 @@ impl State {
 
     /// Asks for what the screen shows, if that was not asked for yet.
     pub fn ask_for_screen(&mut self) {
+        self.fit_pane();
         if let Some(open) = &self.open
             && let Some(view) = self.view()
         {
             let mut lanes: Vec<LaneId> = Vec::new();
-            for (row, _) in self.visible_rows() {
+            for RowOnScreen { row, .. } in self.visible_rows() {
                 let lane = row.lane().map(|lane| open.overview.lanes[lane].id);
                 // A pinned row stands in its place, too.
                 lanes.extend(lane.filter(|lane| !lanes.contains(lane)));
@@ -337,6 +379,15 @@ impl State {
         let columns = self.areas().columns();
         self.views.values_mut().for_each(|view| view.resize(columns));
         self.scroll_to_cursor();
+    }
+
+    /// Gives the pane the lines that its content needs.
+    fn fit_pane(&mut self) {
+        let needed = crate::view::pane_wants(self);
+        if needed > self.pane_wants {
+            self.pane_wants = needed;
+            self.scroll_to_cursor();
+        }
     }
 
     pub(crate) fn tell(&mut self, text: impl Into<String>) {

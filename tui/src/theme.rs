@@ -1,31 +1,17 @@
-//! Colours and glyphs.
+//! How the screen looks: colours and characters by their meaning.
 //!
-//! Invariant: every meaning of a colour has a letter or an attribute too. The colours are those of
-//! Okabe and Ito's set, which colour-blind eyes tell apart, as the nearest ones of the 256 that
-//! every terminal, tmux and ssh session can show.
+//! Invariant: every meaning of a colour has a letter, a shape or an attribute too.
+
+mod glyphs;
+mod palette;
+
+pub use glyphs::Glyphs;
+pub(crate) use glyphs::{Line, letter, shape, word};
+pub use palette::Palette;
+pub(crate) use palette::Role;
 
 use ratatui::style::{Color, Modifier, Style};
 use streamsan_model::OpGroup;
-
-/// Whether colours are used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Palette {
-    /// Colours.
-    #[default]
-    Colour,
-    /// Letters and attributes only.
-    Plain,
-}
-
-/// Which characters are used for lines and bars.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Glyphs {
-    /// Box drawing.
-    #[default]
-    Unicode,
-    /// ASCII only.
-    Ascii,
-}
 
 /// How the screen looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,109 +22,140 @@ pub struct Theme {
     pub glyphs: Glyphs,
 }
 
-/// Characters of a connection between rows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
-    pub(crate) along: &'static str,
-    pub(crate) across: &'static str,
-    /// From along the row to downwards, and to upwards, at the right end.
-    pub(crate) down: &'static str,
-    pub(crate) up: &'static str,
-    /// The same glyph at the left end.
-    pub(crate) left_down: &'static str,
-    pub(crate) left_up: &'static str,
+/// Whether an operation is in front, or stands back behind a race or a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    Front,
+    Back,
 }
 
-const VERMILLION: Color = Color::Indexed(166);
-const ORANGE: Color = Color::Indexed(214);
-
 impl Theme {
-    fn coloured(self, style: Style, colour: Color) -> Style {
-        if self.palette == Palette::Colour { style.fg(colour) } else { style }
+    /// Whether there are colours.
+    pub(crate) fn is_coloured(self) -> bool {
+        self.palette != Palette::Plain
     }
 
-    /// The colour of a group.
-    pub(crate) const fn colour(group: OpGroup) -> Color {
-        Color::Indexed(match group {
-            OpGroup::Kernel => 74,
-            OpGroup::Copy => 36,
-            OpGroup::Upload => 43,
-            OpGroup::Download => 29,
-            OpGroup::Memset => 227,
-            OpGroup::Host => 175,
-            OpGroup::Synchronisation => 214,
-            OpGroup::Memory => 250,
-            OpGroup::Other => 244,
-        })
+    fn coloured(self, style: Style, role: Role) -> Style {
+        role.colour(self.palette).map_or(style, |colour| style.fg(colour))
     }
 
-    /// The letter of a group; a capital stands for several operations.
-    pub(crate) const fn letter(group: OpGroup, several: bool) -> &'static str {
-        match (group, several) {
-            (OpGroup::Kernel, false) => "k",
-            (OpGroup::Kernel, true) => "K",
-            (OpGroup::Copy, false) => "c",
-            (OpGroup::Copy, true) => "C",
-            (OpGroup::Upload, false) => "u",
-            (OpGroup::Upload, true) => "U",
-            (OpGroup::Download, false) => "d",
-            (OpGroup::Download, true) => "D",
-            (OpGroup::Memset, false) => "m",
-            (OpGroup::Memset, true) => "M",
-            (OpGroup::Host, false) => "h",
-            (OpGroup::Host, true) => "H",
-            (OpGroup::Synchronisation, false) => "s",
-            (OpGroup::Synchronisation, true) => "S",
-            (OpGroup::Memory, false) => "a",
-            (OpGroup::Memory, true) => "A",
-            (OpGroup::Other, false) => ".",
-            (OpGroup::Other, true) => ":",
+    /// Whether a group is a filled block: work on bytes and functions are, waits and other calls are
+    /// letters.
+    const fn is_filled(group: OpGroup) -> bool {
+        !matches!(group, OpGroup::Synchronisation | OpGroup::Memory | OpGroup::Other)
+    }
+
+    /// The letter of operations.
+    pub(crate) fn block(self, group: OpGroup, depth: Depth) -> Style {
+        let role = Role::Group(group);
+        let (Some(colour), Some(faded)) = (role.colour(self.palette), role.faded(self.palette))
+        else {
+            return Style::new();
+        };
+        match (depth, Self::is_filled(group)) {
+            (Depth::Front, true) => self.coloured(Style::new(), Role::OnBlock).bg(colour),
+            (Depth::Front, false) => Style::new().fg(colour).add_modifier(Modifier::BOLD),
+            (Depth::Back, true) => Style::new().fg(colour).bg(faded),
+            (Depth::Back, false) if self.palette == Palette::TrueColour => {
+                Style::new().fg(Self::mixed(colour, faded))
+            }
+            (Depth::Back, false) => self.dim(),
         }
     }
 
-    /// A block of operations.
-    pub(crate) fn block(self, group: OpGroup) -> Style {
-        match self.palette {
-            Palette::Colour => Style::new().fg(Color::Indexed(16)).bg(Self::colour(group)),
-            Palette::Plain => Style::new(),
+    /// A colour between two.
+    fn mixed(a: Color, b: Color) -> Color {
+        match (a, b) {
+            (Color::Rgb(r, g, b), Color::Rgb(x, y, z)) => {
+                let mean = |a: u8, b: u8| u8::midpoint(a, b);
+                Color::Rgb(mean(r, x), mean(g, y), mean(b, z))
+            }
+            _ => a,
+        }
+    }
+
+    /// The bar above the letter.
+    pub(crate) fn bar(self, group: OpGroup, depth: Depth) -> Style {
+        let role = Role::Group(group);
+        match (depth, self.palette) {
+            (Depth::Front, _) => self.coloured(Style::new(), role),
+            (Depth::Back, Palette::TrueColour) => {
+                role.faded(self.palette).map_or(Style::new(), |faded| Style::new().fg(faded))
+            }
+            (Depth::Back, Palette::Colours256) => Style::new().fg(Color::Indexed(239)),
+            (Depth::Back, Palette::Colours16) => Style::new().fg(Color::DarkGray),
+            (Depth::Back, Palette::Plain) => Style::new(),
         }
     }
 
     /// The text that separates a name from the letter before it, where no colour does.
-    pub(crate) const fn behind_letter(self) -> &'static str {
-        match self.palette {
-            Palette::Colour => "",
-            Palette::Plain => ":",
+    pub(crate) fn behind_letter(self) -> &'static str {
+        if self.is_coloured() { "" } else { ":" }
+    }
+
+    /// A name behind a letter.
+    pub(crate) fn name(self, group: OpGroup, depth: Depth) -> Style {
+        match depth {
+            Depth::Front => self.coloured(Style::new(), Role::Group(group)),
+            Depth::Back => self.dim(),
         }
     }
 
-    /// A name behind a block.
-    pub(crate) fn name(self, group: OpGroup) -> Style {
-        self.coloured(Style::new(), Self::colour(group))
-    }
-
-    /// A block with a finding.
+    /// The letter of a side of a finding.
     pub(crate) fn race(self) -> Style {
-        let style = Style::new().add_modifier(Modifier::BOLD | Modifier::REVERSED);
-        self.coloured(style, VERMILLION)
+        let style = Style::new().add_modifier(Modifier::BOLD);
+        match Role::Race.colour(self.palette) {
+            Some(colour) => self.coloured(style, Role::OnRace).bg(colour),
+            None => style.add_modifier(Modifier::REVERSED),
+        }
     }
 
-    /// A mark of a finding outside of the rows.
+    /// A side of a race, where another race is in front.
+    pub(crate) fn other_race(self) -> Style {
+        match Role::Race.colour(self.palette) {
+            Some(colour) => {
+                let faded = Role::Race.faded(self.palette).unwrap_or(Color::Reset);
+                Style::new().fg(colour).bg(faded)
+            }
+            None => Style::new().add_modifier(Modifier::REVERSED),
+        }
+    }
+
+    /// A mark of a finding outside of the rows, a finding's bar, and the edge that it lacks.
     pub(crate) fn race_mark(self) -> Style {
-        self.coloured(Style::new().add_modifier(Modifier::BOLD), VERMILLION)
+        self.coloured(Style::new().add_modifier(Modifier::BOLD), Role::Race)
+    }
+
+    /// The selected operation.
+    pub(crate) fn selected(self) -> Style {
+        let style = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
+        match Role::Selected.colour(self.palette) {
+            Some(colour) => self.coloured(style, Role::OnBlock).bg(colour),
+            None => style.add_modifier(Modifier::REVERSED),
+        }
+    }
+
+    /// The pointer above the selected operation, and its row.
+    pub(crate) fn pointer(self) -> Style {
+        self.coloured(Style::new().add_modifier(Modifier::BOLD), Role::Selected)
+    }
+
+    /// The part of the minimap that the rows show.
+    pub(crate) fn shown(self) -> Style {
+        match Role::Shown.colour(self.palette) {
+            Some(colour) => self.coloured(Style::new(), Role::ShownBar).bg(colour),
+            None => Style::new().add_modifier(Modifier::REVERSED),
+        }
     }
 
     /// The style of secondary text.
     pub(crate) fn dim(self) -> Style {
-        match self.palette {
-            Palette::Colour => Style::new().fg(Color::Indexed(245)),
-            Palette::Plain => Style::new(),
-        }
+        self.coloured(Style::new(), Role::Dim)
     }
 
     /// An edge.
     pub(crate) fn edge(self) -> Style {
-        self.coloured(Style::new(), ORANGE)
+        self.coloured(Style::new(), Role::Edge)
     }
 
     /// A failure.
@@ -148,38 +165,22 @@ impl Theme {
 
     /// Characters of edges.
     pub(crate) const fn edge_line(self) -> Line {
-        match self.glyphs {
-            Glyphs::Unicode => {
-                Line {
-                    along: "─", across: "│", down: "┐", up: "┘", left_down: "┌", left_up: "└"
-                }
-            }
-            Glyphs::Ascii => {
-                Line { along: "-", across: "|", down: "+", up: "+", left_down: "+", left_up: "+" }
-            }
-        }
+        Line::edge(self.glyphs)
     }
 
     /// Characters of the edge that is missing.
     pub(crate) const fn missing_line(self) -> Line {
-        match self.glyphs {
-            Glyphs::Unicode => {
-                Line {
-                    along: "╌", across: "╎", down: "╮", up: "╯", left_down: "╭", left_up: "╰"
-                }
-            }
-            Glyphs::Ascii => {
-                Line { along: "~", across: ":", down: "~", up: "~", left_down: "~", left_up: "~" }
-            }
-        }
+        Line::missing(self.glyphs)
     }
 
     /// Bars from nothing to everything.
-    pub(crate) const fn bars(self) -> &'static [&'static str] {
-        match self.glyphs {
-            Glyphs::Unicode => &[" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
-            Glyphs::Ascii => &[" ", ".", ":", "-", "=", "+", "*", "%", "#"],
-        }
+    pub(crate) const fn bars(self) -> [&'static str; 9] {
+        glyphs::bars(self.glyphs)
+    }
+
+    /// The shape of a group above its letter.
+    pub(crate) const fn shape(self, group: OpGroup) -> &'static str {
+        shape(self.glyphs, group)
     }
 
     /// One of two forms of a text.
@@ -192,26 +193,6 @@ impl Theme {
 
     /// A text without characters that are not ASCII, where only these are wanted.
     pub(crate) fn plain(self, text: String) -> String {
-        if self.glyphs == Glyphs::Unicode || text.is_ascii() {
-            return text;
-        }
-        text.chars()
-            .map(|c| match c {
-                'µ' => 'u',
-                '…' => '.',
-                '·' => '|',
-                '←' | '→' => {
-                    if c == '←' {
-                        '<'
-                    } else {
-                        '>'
-                    }
-                }
-                '↑' => '^',
-                '↓' => 'v',
-                c if c.is_ascii() => c,
-                _ => '?',
-            })
-            .collect()
+        if self.glyphs == Glyphs::Unicode || text.is_ascii() { text } else { glyphs::ascii(&text) }
     }
 }

@@ -5,15 +5,19 @@ mod details;
 mod edges;
 mod explanation;
 mod help;
+mod legend;
 mod memory;
+mod minimap;
 mod panes;
 mod races;
+mod rows;
 mod statistics;
 mod status;
+mod styled;
 mod timeline;
 
 pub(crate) use help::help_lines;
-pub(crate) use panes::{pane_lines, selected_text, tab_at};
+pub(crate) use panes::{pane_lines, pane_wants, selected_text, tab_at};
 pub(crate) use races::race_at;
 
 use crate::{State, Theme};
@@ -33,6 +37,7 @@ pub fn render(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let areas = state.areas();
     timeline::draw(state, theme, &areas, buffer);
     panes::draw(state, theme, areas.pane, buffer);
+    legend::draw(state, theme, areas.legend, buffer);
     status::draw(state, theme, areas.status, buffer);
     status::draw_palette(state, theme, area, buffer);
 }

@@ -5,6 +5,9 @@ use crate::keys::{Command, command_for, is_prefix};
 use crate::query::{Request, Target};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+/// Lines by which a key changes the pane.
+const RESIZE: i32 = 2;
+
 impl State {
     /// A key press.
     pub fn key(&mut self, event: KeyEvent) {
@@ -131,6 +134,12 @@ impl State {
                 self.expanded = !self.expanded;
                 self.focus = if self.expanded { Focus::Pane } else { Focus::Timeline };
                 self.resize(self.size.0, self.size.1);
+            }
+            C::Grow => self.resize_pane(RESIZE),
+            C::Shrink => self.resize_pane(-RESIZE),
+            C::Fit => {
+                (self.pane_chosen, self.pane_wants) = (None, 0);
+                self.tell("the pane takes the lines that its content needs");
             }
             C::Sort => {
                 self.show_pane(Pane::Races);

@@ -29,10 +29,17 @@ impl State {
             MouseEventKind::ScrollUp => self.wheel(1, &event),
             MouseEventKind::ScrollDown => self.wheel(-1, &event),
             MouseEventKind::Down(MouseButton::Left) => {
+                self.drag_pane = false;
                 self.drag = Some((event.column, event.row, false));
             }
             MouseEventKind::Drag(MouseButton::Left) => {
-                if let Some((x, y, moved)) = self.drag {
+                if let Some((x, y, _)) = self.drag
+                    && (self.drag_pane || (y == areas.pane.y && areas.pane.height > 0))
+                {
+                    self.drag_pane = true;
+                    self.drag = Some((x, y, true));
+                    self.resize_pane(i32::from(areas.pane.y) - i32::from(event.row));
+                } else if let Some((x, y, moved)) = self.drag {
                     let by = i64::from(x) - i64::from(event.column);
                     if by != 0 && (inside(areas.rows, &event) || moved) {
                         self.pan(by);
@@ -41,6 +48,7 @@ impl State {
                 }
             }
             MouseEventKind::Up(MouseButton::Left) => {
+                self.drag_pane = false;
                 if let Some((_, _, false)) = self.drag.take() {
                     self.click(&event);
                 }
@@ -66,8 +74,7 @@ impl State {
         let column = event.column.checked_sub(areas.label).map(u32::from);
         if inside(areas.rows, event) {
             self.focus = Focus::Timeline;
-            let line = usize::from(event.row - areas.rows.y);
-            let Some((Row::Lane(lane), _)) = self.visible_rows().get(line).copied() else { return };
+            let Some(Row::Lane(lane)) = self.row_at(event.row - areas.rows.y) else { return };
             if let Some(place) = self.rows.iter().position(|&row| row == Row::Lane(lane)) {
                 self.cursor = place;
             }

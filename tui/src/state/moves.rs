@@ -143,7 +143,7 @@ impl State {
             self.show_lane(b.lane);
             let other = self.lane_index(a.lane);
             if let Some(other) = other
-                && !self.visible_rows().iter().any(|(row, _)| *row == Row::Lane(other))
+                && !self.visible_rows().iter().any(|shown| shown.row == Row::Lane(other))
             {
                 self.guests.push(other);
                 self.scroll_to_cursor();

@@ -89,8 +89,27 @@ impl State {
         }
         if self.pane != pane {
             self.pane = pane;
+            self.pane_wants = 0;
             // The newest output is at its end.
             self.pane_scroll = if pane == Pane::Output { usize::MAX } else { 0 };
+        }
+    }
+
+    /// Makes the pane some lines taller (shorter, below 0), as far as the screen allows.
+    pub(super) fn resize_pane(&mut self, by: i32) {
+        let height = self.areas().pane.height;
+        let wanted = i32::from(height).saturating_add(by).max(2);
+        self.pane_chosen = Some(u16::try_from(wanted).unwrap_or(u16::MAX));
+        let reached = self.areas().pane.height;
+        // What the screen does not allow is not kept for later keys.
+        self.pane_chosen = Some(reached);
+        self.scroll_to_cursor();
+        if reached == height {
+            self.tell(if by > 0 {
+                "the pane has all lines that the rows leave"
+            } else {
+                "the pane has its fewest lines"
+            });
         }
     }
 

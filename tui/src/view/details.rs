@@ -1,6 +1,6 @@
 //! Everything about the selected operation.
 
-use super::panes::{Text, bold, plain};
+use super::styled::{Text, bold, plain};
 use crate::State;
 use crate::names;
 use streamsan_model::{

@@ -3,7 +3,7 @@
 use super::{line_of, put};
 use crate::Theme;
 use crate::keys::{MOUSE, Section, TABLE};
-use crate::theme::Glyphs;
+use crate::theme::{Glyphs, letter};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -28,7 +28,7 @@ fn lines() -> Vec<HelpLine> {
     lines.push(HelpLine::Headline("Letters (a capital: several operations)"));
     lines.push(HelpLine::Key("!".to_owned(), "A side of a race.".to_owned()));
     lines.extend(OpGroup::ALL.iter().rev().map(|&group| {
-        HelpLine::Key(Theme::letter(group, false).to_owned(), group.description().to_owned())
+        HelpLine::Key(letter(group, false).to_owned(), group.description().to_owned())
     }));
     lines
 }

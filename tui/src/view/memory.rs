@@ -102,6 +102,14 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
     }
 }
 
+/// Lines of the list, or of the history with its bytes.
+pub(super) fn lines(state: &State) -> usize {
+    match &state.memory.history {
+        Some(history) => 1 + STREAMS.min(history.uses.len()) + history.uses.len(),
+        None => 1 + state.memory.allocations.as_ref().map_or(0, Vec::len),
+    }
+}
+
 fn use_row(state: &State, history: &History, place: usize) -> String {
     let (Some(used), Some(open)) = (history.uses.get(place), &state.open) else {
         return String::new();

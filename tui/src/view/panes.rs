@@ -1,27 +1,12 @@
 //! The pane: its tabs, and the contents of the chosen tab.
 
+use super::styled::{Text, plain};
 use super::{details, explanation, line_of, memory, put, races, statistics};
 use crate::state::{Focus, Pane};
 use crate::{State, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
-use streamsan_names::printable_line;
-
-/// A line of a pane.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Text {
-    pub(super) text: String,
-    pub(super) style: Style,
-}
-
-pub(super) fn plain(text: impl Into<String>) -> Text {
-    Text { text: text.into(), style: Style::new() }
-}
-
-pub(super) fn bold(text: impl Into<String>) -> Text {
-    Text { text: text.into(), style: Style::new().add_modifier(Modifier::BOLD) }
-}
+use ratatui::style::{Color, Modifier, Style};
 
 /// Where the tabs begin: `1 details  2 races ...`.
 fn tabs(state: &State) -> Vec<(u16, String, Pane)> {
@@ -73,7 +58,11 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
             let first = state.pane_scroll.min(last);
             for (line, text) in (0..content.height).zip(lines.into_iter().skip(first)) {
                 let row = line_of(content, line);
-                put(buffer, row, row.x, &theme.plain(text.text), text.style);
+                let mut x = row.x;
+                for (part, style) in text.parts {
+                    let style = if theme.is_coloured() { style } else { style.fg(Color::Reset) };
+                    x = put(buffer, row, x, &theme.plain(part), style);
+                }
             }
         }
     }
@@ -95,6 +84,16 @@ fn output(state: &State) -> impl Iterator<Item = &str> {
     state.live.iter().flat_map(|live| live.output.iter().map(String::as_str))
 }
 
+/// Lines that the pane's content needs.
+pub(crate) fn pane_wants(state: &State) -> usize {
+    match state.pane {
+        Pane::Races => 1 + state.list.shown.len(),
+        Pane::Memory => memory::lines(state),
+        Pane::Output => output(state).count(),
+        _ => pane_lines(state),
+    }
+}
+
 /// Number of lines of the pane, if it holds text.
 pub(crate) fn pane_lines(state: &State) -> usize {
     lines(state, usize::from(state.size.0)).len()
@@ -105,12 +104,10 @@ pub(crate) fn selected_text(state: &State) -> String {
     let lines = match state.pane {
         Pane::Races => return races::selected(state).unwrap_or_default(),
         Pane::Memory => return memory::selected(state).unwrap_or_default(),
-        Pane::Explanation => {
-            return state.explanation.as_ref().map(|(_, text)| text.clone()).unwrap_or_default();
-        }
+        Pane::Explanation => return explanation::copied(state),
         Pane::Details => details::lines(state),
         Pane::Statistics => statistics::lines(state),
         Pane::Output => output(state).map(plain).collect(),
     };
-    lines.into_iter().map(|line| printable_line(&line.text).into_owned() + "\n").collect()
+    lines.into_iter().map(|line| line.unstyled() + "\n").collect()
 }

@@ -1,6 +1,6 @@
 //! Calls, rows, and the reasons of an incomplete run.
 
-use super::panes::{Text, bold, plain};
+use super::styled::{Text, bold, plain};
 use crate::State;
 use crate::names;
 use streamsan_model::Verdict;

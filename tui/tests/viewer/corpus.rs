@@ -14,14 +14,14 @@ use streamsan_store::{Reader, Writer};
 use streamsan_testing::corpus::traces;
 use streamsan_testing::golden;
 use streamsan_tui::state::Row;
-use streamsan_tui::{Explain, Theme, keys_document};
+use streamsan_tui::{Explain, Palette, Theme, keys_document};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// A text trace, analysed and stored; with what puts its findings into words.
-fn open(text: &str, folder: &Path) -> (Reader, Explain) {
+pub(crate) fn open(text: &str, folder: &Path) -> (Reader, Explain) {
     let parsed = streamsan_text::parse(text).unwrap();
     let analysis = streamsan_analysis::analyse(&parsed.items);
     let path = folder.join("corpus.db");
@@ -83,8 +83,8 @@ fn every_race_of_the_corpus_is_framed() {
                 };
                 let at = place.on(view.axis).unwrap();
                 assert!(view.grid().column(at).is_some(), "{}", path.display());
-                let shown = driver.state.visible_rows().iter().any(|(row, _)| match row {
-                    Row::Lane(lane) => open.overview.lanes[*lane].id == place.lane,
+                let shown = driver.state.visible_rows().iter().any(|shown| match shown.row {
+                    Row::Lane(lane) => open.overview.lanes[lane].id == place.lane,
                     _ => false,
                 });
                 assert!(shown, "{}\n{}", path.display(), driver.text());
@@ -147,9 +147,10 @@ fn occurrences_of_one_mistake_are_one_race_in_the_header() {
     assert!(text.contains(" 1 race, seen 92 times"), "{text}");
 }
 
+/// The screen without colours, which a document does not have.
 fn picture(driver: &Driver) -> String {
     let mut text = String::from("```text\n");
-    for line in driver.lines(Theme::default()) {
+    for line in driver.lines(Theme { palette: Palette::Plain, ..Theme::default() }) {
         let _ = writeln!(text, "{line}");
     }
     text + "```\n"
@@ -180,29 +181,44 @@ fn document() -> String {
     assert!(commands > 40);
     format!(
         "# The viewer\n\n\
-         Pictures made by `BLESS=1 cargo test -p streamsan-tui` from the traces in `traces/`.\n\n\
+         Pictures made by `BLESS=1 cargo test -p streamsan-tui` from the traces in `traces/`, \
+         without the colours that the\nviewer has on a terminal.\n\n\
          `streamsan view FILE` shows a trace, stored or text, in the terminal: one row a stream, \
-         host threads above them, every call as a\nletter (a capital stands for several), races as `!`. `?` \
-         shows the keys, [keys.md](keys.md) lists them.\nEvery race is shown, also one that is \
-         [known in a library](report-format.md#races-known-in-libraries): the words about it say \
+         host threads above them, every call as a\nletter (a capital stands for several). `?` \
+         shows the keys, [keys.md](keys.md) lists them, and a legend is always on\nthe screen. \
+         Every race is shown, also one that is \
+         [known in a library](report-format.md#races-known-in-libraries): the words about it\nsay \
          so.\n\n{}\n\
-         The first line tells what the trace holds, the second one shows the whole of it, however \
-         far one has zoomed in; what\nthe rows show of it is reversed, and `!` is a race. The line \
-         below the ruler marks every column in which any row, on\nthe screen or not, has a side of \
-         a race.\n\n\
+         The first line tells what the trace holds, the next ones show the whole of it, however \
+         far one has zoomed in; what\nthe rows show of it is lighter (reversed without colours), \
+         and `!` is a race. The line below the ruler marks every\ncolumn in which any row, on \
+         the screen or not, has a side of a race.\n\n\
+         Rows are as tall as the screen allows. The first line of a tall row is kept free for \
+         edges, the last one has the\nletters. The bar above a letter tells by its height how \
+         many operations the column holds, and by its colour and shape\nof which kind: kernels \
+         are solid, copies dotted, waits a line, and what is neither work nor a wait is faint. A \
+         kernel's\nlabel begins with what tells it from its neighbours (`MulFunctor`); the function \
+         that carries it comes behind.\n\n\
+         The pane takes the lines that its content needs and leaves the rows what they need; `<` \
+         and `>`, or the mouse on its\ntabs, make it shorter and taller, `|` lets it choose again.\n\n\
          `x` switches the axis. *Issue order* is the order of the calls. *Host issue time* is when \
          the host made them: it says\nnothing of when the GPU did the work, and nothing is drawn as \
          a duration. *Logical order* is the happens-before depth:\nthe length of the longest \
          documented chain of operations that ends in one. What has the same depth is unordered.\n\n\
          {}\n\
          ## A race\n\n`r` goes from race to race. Both accesses are framed, and both rows are on \
-         the screen. The dashed line is the edge that\nis missing; the selected operation's own \
-         edges are drawn through, and `[` and `]` follow them. `5` says why.\n\n{}\n\
+         the screen. The two sides, with the\nnumbers that the words about the race give them, and \
+         the edge that is missing are the brightest things there: all\nelse stands back. With colours \
+         a side of a race keeps its letter; without, it is `!`. The selected operation's own\nedges \
+         are drawn through, and `[` and `]` follow them. A line runs between the rows and is \
+         interrupted where it crosses\nwhat it does not mean. `5` says why, in the report's words and \
+         colours.\n\n{}\n\
          `o` goes to the other access, `1` shows details, and Enter in the pane the memory it is \
          about: which stream touched\nwhich bytes, `!` where the two accesses conflict.\n\n{}\n{}\
          ## Elsewhere\n\n\
-         - `NO_COLOR=1` leaves the colours out; everything is told by letters too. The colours are \
-         those of Okabe and Ito's\n  set.\n\
+         - Colours are those of Okabe and Ito's set, in 24 bits where `COLORTERM` says `truecolor`, \
+         else as the nearest of 256,\n  or as 16 on terminals that have no more. `NO_COLOR=1` leaves \
+         them out; everything is told by letters and shapes too.\n\
          - `--ascii` draws with ASCII characters only; so do locales other than UTF-8.\n\
          - `--race ID` begins with the race of that id, as reports print it.\n\
          - A trace that is still being recorded, or whose recording was killed, can be viewed up \

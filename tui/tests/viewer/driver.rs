@@ -97,6 +97,20 @@ impl Driver {
         self.lines(Theme::default()).join("\n")
     }
 
+    /// Another size of the screen.
+    pub(crate) fn resize(&mut self, (width, height): (u16, u16)) -> &mut Self {
+        self.state.resize(width, height);
+        self.state.ask_for_screen();
+        self.settle();
+        self
+    }
+
+    /// Lines of an area of the screen.
+    pub(crate) fn lines_of(&self, area: Rect, theme: Theme) -> Vec<String> {
+        let lines = self.lines(theme);
+        lines[usize::from(area.y)..usize::from(area.bottom())].to_vec()
+    }
+
     /// The selected operation's index.
     pub(crate) fn selected(&self) -> u64 {
         self.state.selection.as_ref().map_or(0, |detail| detail.operation.g.0)

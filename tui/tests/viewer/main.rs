@@ -7,8 +7,9 @@ mod documents;
 #[cfg(test)]
 mod driver;
 #[cfg(test)]
-#[cfg(test)]
 mod live;
+#[cfg(test)]
+mod picture;
 #[cfg(test)]
 mod random;
 #[cfg(test)]

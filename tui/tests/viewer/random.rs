@@ -58,8 +58,10 @@ fn check(driver: &Driver) {
         assert!(view.is_inside(), "{view:?}");
     }
     assert!(driver.state.cursor < driver.state.rows.len().max(1));
-    for glyphs in [Glyphs::Unicode, Glyphs::Ascii] {
-        driver.buffer(Theme { palette: Palette::Colour, glyphs });
+    for (palette, glyphs) in
+        [(Palette::TrueColour, Glyphs::Unicode), (Palette::Plain, Glyphs::Ascii)]
+    {
+        driver.buffer(Theme { palette, glyphs });
     }
 }
 

@@ -172,8 +172,17 @@ const CASES: &[Case] = &[
     (Command::Enter, "3<enter><enter>j", "<enter>", |_, a| {
         a.state.memory.history.as_ref().unwrap().uses[1].op.0 == selected(a)
     }),
-    (Command::Expand, "", "e", |_, a| a.state.expanded && a.state.areas().rows.height == 0),
-    (Command::Expand, "e", "e", |_, a| !a.state.expanded && a.state.areas().rows.height > 0),
+    (Command::Expand, "", "z", |_, a| a.state.expanded && a.state.areas().rows.height == 0),
+    (Command::Expand, "z", "z", |_, a| !a.state.expanded && a.state.areas().rows.height > 0),
+    (Command::Grow, "", ">", |b, a| a.state.areas().pane.height == b.areas().pane.height + 2),
+    (Command::Grow, "", ">>>>>>>>>>>>>>", |_, a| {
+        a.state.areas().rows.height == 3 && message(&a.state).contains("all lines")
+    }),
+    (Command::Shrink, "", "<<<<", |_, a| {
+        a.state.areas().pane.height == 2 && message(&a.state).contains("fewest lines")
+    }),
+    (Command::Shrink, ">", "<", |b, a| a.state.areas().pane.height + 2 == b.areas().pane.height),
+    (Command::Fit, ">>", "|", |b, a| a.state.areas().pane.height < b.areas().pane.height),
     (Command::Sort, "", "S", |_, a| a.state.list.sort == SortBy::Gravity),
     (Command::Palette, "", ":axis<enter>", |_, a| a.state.axis == Some(Axis::Time)),
     (Command::Palette, "", ":#25<enter>", |_, a| selected(a) == 25),
@@ -184,7 +193,7 @@ const CASES: &[Case] = &[
     (Command::Help, "?", "jj", |_, a| a.state.help == Some(2)),
     (Command::Help, "?", "?", |_, a| a.state.help.is_none()),
     (Command::Back, "?", "<esc>", |_, a| a.state.help.is_none() && !a.state.quit),
-    (Command::Back, "e", "<esc>", |_, a| !a.state.expanded && a.state.focus == Focus::Timeline),
+    (Command::Back, "z", "<esc>", |_, a| !a.state.expanded && a.state.focus == Focus::Timeline),
     (Command::Back, "v", "<esc>", |_, a| a.state.area.is_none()),
     (Command::Back, "r", "<esc>", |_, a| a.state.finding.is_none()),
     (Command::Back, "\\decode<enter>", "<esc>", |b, a| a.state.rows.len() > b.rows.len()),
@@ -299,8 +308,8 @@ fn race_shows_both_rows() {
             let open = driver.state.open.as_ref().unwrap();
             for side in [&finding.first, &finding.second] {
                 let lane = LaneId::Stream(side.stream.unwrap());
-                let shown = driver.state.visible_rows().iter().any(|(row, _)| match row {
-                    Row::Lane(place) => open.overview.lanes[*place].id == lane,
+                let shown = driver.state.visible_rows().iter().any(|shown| match shown.row {
+                    Row::Lane(place) => open.overview.lanes[place].id == lane,
                     _ => false,
                 });
                 assert!(shown, "{height}: {lane:?}\n{}", driver.text());
@@ -331,19 +340,16 @@ fn mouse_selects_zooms_and_drags() {
     assert!(window(&driver.state) > begin);
     // A click on a row selects its nearest operation; one on a tab shows the pane.
     driver.keys("0");
-    let line = (0..areas.rows.height)
-        .find(|&line| driver.state.visible_rows()[usize::from(line)].0.lane().is_some())
-        .unwrap();
+    let shown = driver.state.visible_rows();
+    let row = *shown.iter().find(|shown| shown.row.lane().is_some()).unwrap();
+    let line = row.letters();
     let click = |driver: &mut Driver, column, row| {
         driver.state.mouse(at(Kind::Down(MouseButton::Left), column, row));
         driver.state.mouse(at(Kind::Up(MouseButton::Left), column, row));
         driver.settle();
     };
     click(&mut driver, 30, areas.rows.y + line);
-    assert_eq!(
-        driver.state.selected_lane(),
-        driver.state.visible_rows()[usize::from(line)].0.lane()
-    );
+    assert_eq!(driver.state.selected_lane(), row.row.lane());
     click(&mut driver, 12, areas.pane.y);
     assert_eq!(driver.state.pane, Pane::Races);
     click(&mut driver, 12, areas.pane.y + 3);

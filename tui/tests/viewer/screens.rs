@@ -2,6 +2,7 @@
 //! `BLESS=1` writes them again.
 
 use crate::driver::Driver;
+use crate::picture::SIZES;
 use crate::trace::Shape;
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
@@ -11,8 +12,6 @@ use std::path::{Path, PathBuf};
 use streamsan_store::Reader;
 use streamsan_testing::golden;
 use streamsan_tui::{Glyphs, Palette, Theme};
-
-const SIZES: [(u16, u16); 4] = [(40, 12), (80, 24), (120, 40), (200, 60)];
 
 /// Text, then for each line which styles it has where.
 fn picture(buffer: &Buffer) -> String {

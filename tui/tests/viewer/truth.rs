@@ -10,13 +10,18 @@ use streamsan_store::{Reader, Writer};
 use streamsan_tui::Theme;
 use streamsan_tui::state::Pane;
 
-/// The lines of the screen that show a row of this name, without their cells.
+/// The letters of the rows of this name.
 fn rows(driver: &Driver, name: &str) -> Vec<String> {
-    let label = usize::from(driver.state.areas().label);
+    let areas = driver.state.areas();
     let lines = driver.lines(Theme::default());
-    let named =
-        lines.iter().filter(|line| line.get(1..).is_some_and(|line| line.starts_with(name)));
-    named.map(|line| line.chars().skip(label).collect()).collect()
+    let line = |line: u16| lines[usize::from(areas.rows.y + line)].clone();
+    let shown = driver.state.visible_rows();
+    let named = shown.iter().filter(|row| {
+        let first = row.gap().map_or(row.top, |gap| gap + 1);
+        line(first).get(1..).is_some_and(|line| line.starts_with(name))
+    });
+    let label = usize::from(areas.label);
+    named.map(|row| line(row.letters()).chars().skip(label).collect()).collect()
 }
 
 #[test]

@@ -54,9 +54,17 @@ fn title(file: &Path) -> String {
 
 fn theme(ascii: bool) -> Theme {
     Theme {
-        palette: if color(&io::stdout()) { Palette::Colour } else { Palette::Plain },
+        palette: palette(),
         glyphs: if ascii || !speaks_utf8() { Glyphs::Ascii } else { Glyphs::Unicode },
     }
+}
+
+fn palette() -> Palette {
+    if !color(&io::stdout()) {
+        return Palette::Plain;
+    }
+    let [term, colorterm] = ["TERM", "COLORTERM"].map(|name| std::env::var(name).ok());
+    Palette::of_terminal(term.as_deref(), colorterm.as_deref())
 }
 
 /// The viewer of a run that goes on, whose trace is there.
@@ -153,7 +161,11 @@ fn explain(finding: &Finding, reader: &Reader, entities: &Entities) -> String {
     let report = Report::new(input, |g| reader.operation(g).ok().flatten());
     let report = report.relative_to(super::trace::directory());
     // The viewer breaks lines itself.
-    let options = TextOptions { columns: Some(usize::MAX), ..TextOptions::default() };
+    let options = TextOptions {
+        color: palette() != Palette::Plain,
+        columns: Some(usize::MAX),
+        ..TextOptions::default()
+    };
     let told = report.groups().first().map(|group| report.render_in_full(group, &options));
     told.unwrap_or_default().trim_end().to_owned()
 }

@@ -1,0 +1,269 @@
+//! The rows: names, and operations as letters with bars above them.
+//!
+//! A row of several lines keeps its first one free for edges. The letters stand in its last line;
+//! above a letter, a bar tells by its height how many operations the column holds, and by its shape
+//! and colour of which kind.
+
+use super::timeline::x_of;
+use super::{line_of, put};
+use crate::names;
+use crate::state::{Areas, Row, RowOnScreen};
+use crate::theme::{Depth, letter};
+use crate::{State, Theme};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use streamsan_model::{Cell, Grid, Lane, LaneId, OpGroup, Overview};
+
+/// Operations of a column that reach the top of a row where no column holds more.
+const LEAST: u64 = 3;
+
+pub(super) fn draw(
+    state: &State,
+    theme: Theme,
+    areas: &Areas,
+    shown: &[RowOnScreen],
+    buffer: &mut Buffer,
+) {
+    let (Some(open), Some(view)) = (&state.open, state.view()) else { return };
+    let canvas = Canvas {
+        state,
+        theme,
+        areas,
+        grid: view.grid(),
+        most: state
+            .strips
+            .cells
+            .values()
+            .flatten()
+            .map(|cell| cell.operations)
+            .max()
+            .unwrap_or(1)
+            .max(LEAST),
+        front: front(state, view.grid()),
+    };
+    for row in shown {
+        match row.row {
+            Row::Lane(lane) => {
+                let lane_of = &open.overview.lanes[lane];
+                canvas.label(
+                    &open.overview,
+                    lane_of,
+                    row,
+                    state.selected_lane() == Some(lane),
+                    buffer,
+                );
+                canvas.cells(lane_of.id, row, buffer);
+            }
+            headline => {
+                let area = line_of(areas.rows, row.top);
+                draw_headline(theme, &open.overview, area, headline, buffer);
+            }
+        }
+    }
+}
+
+/// The columns of the sides of the race that is in front.
+fn front(state: &State, grid: Grid) -> Option<[(LaneId, Option<u32>); 2]> {
+    let finding = state.current_finding()?;
+    let side = |g| {
+        let place = state.place_of(g)?;
+        Some((place.lane, place.on(grid.axis).and_then(|at| grid.column(at))))
+    };
+    Some([side(finding.first.op)?, side(finding.second.op)?])
+}
+
+fn draw_headline(theme: Theme, overview: &Overview, area: Rect, row: Row, buffer: &mut Buffer) {
+    let text = match row {
+        Row::Process(id) => names::process(&overview.entities, id),
+        Row::Context(id) => match overview.entities.context(id) {
+            Some(context) if context.primary => {
+                format!("  device {} (context {id})", context.device)
+            }
+            Some(context) => format!("  context {id} on device {}", context.device),
+            None => format!("  context {id}"),
+        },
+        Row::Lane(_) => return,
+    };
+    let style = theme.dim().add_modifier(Modifier::UNDERLINED);
+    put(buffer, area, area.x, &text, style);
+}
+
+struct Canvas<'a> {
+    state: &'a State,
+    theme: Theme,
+    areas: &'a Areas,
+    grid: Grid,
+    /// The most operations of a cell on the screen.
+    most: u64,
+    front: Option<[(LaneId, Option<u32>); 2]>,
+}
+
+impl Canvas<'_> {
+    fn line(&self, line: u16) -> Rect {
+        line_of(self.areas.rows, line)
+    }
+
+    /// The name of a row and, where there is room, what it is and holds.
+    fn label(
+        &self,
+        overview: &Overview,
+        lane: &Lane,
+        row: &RowOnScreen,
+        selected: bool,
+        buffer: &mut Buffer,
+    ) {
+        let theme = self.theme;
+        let mut style = Style::new();
+        if selected {
+            style = style.add_modifier(Modifier::REVERSED);
+        }
+        let mark = match (row.pinned, selected) {
+            (true, _) => "^",
+            (false, true) => ">",
+            (false, false) => " ",
+        };
+        let lines = row.gap().map_or(row.top, |gap| gap + 1)..row.top + row.height;
+        let name = names::lane(&overview.entities, lane);
+        let mut more = vec![names::plural(lane.operations, "operation")];
+        let is_side = |place: &&streamsan_model::Place| place.lane == lane.id;
+        let sides = self.state.race_places.iter().filter(is_side).count();
+        if let Some(stream) = lane.stream.as_ref().filter(|stream| stream.name.is_some()) {
+            more.insert(0, stream.kind.description().to_owned());
+        }
+        for (place, line) in lines.enumerate() {
+            let area = self.line(line);
+            let room = Rect { width: self.areas.label.saturating_sub(1), ..area };
+            if place == 0 {
+                let x = put(buffer, room, area.x, mark, style);
+                put(buffer, room, x, &theme.plain(name.clone()), style);
+            } else if let Some(text) = more.get(place - 1) {
+                put(buffer, room, area.x + 2, &theme.plain(text.clone()), theme.dim());
+            } else if place == more.len() + 1 && sides > 0 {
+                let text = match sides {
+                    1 => "1 side of a race".to_owned(),
+                    _ => format!("{} sides of races", names::number(sides as u64)),
+                };
+                put(buffer, room, area.x + 2, &text, theme.race_mark());
+            }
+        }
+    }
+
+    /// The cells of a row. Those of another window than the one shown are put where they would lie.
+    fn cells(&self, lane: LaneId, row: &RowOnScreen, buffer: &mut Buffer) {
+        let Some(loaded) = self.state.strips.grid.filter(|grid| grid.axis == self.grid.axis) else {
+            return;
+        };
+        let Some(cells) = self.state.strips.cells.get(&lane) else { return };
+        let area = self.line(row.letters());
+        for (place, cell) in cells.iter().enumerate() {
+            let column = if loaded == self.grid {
+                Some(cell.column)
+            } else {
+                self.grid.column(loaded.position(cell.column))
+            };
+            let Some(column) = column.and_then(|column| u16::try_from(column).ok()) else {
+                continue;
+            };
+            let x = area.x + self.areas.label + column;
+            if x >= area.right() || area.height == 0 {
+                continue;
+            }
+            let depth = self.depth(lane, u32::from(column), cell);
+            self.block(cell, depth, x, row, buffer);
+            if let Some(name) = cell.name.as_ref().filter(|_| loaded == self.grid) {
+                let next = cells.get(place + 1).map_or(self.grid.columns, |next| next.column);
+                let room = u16::try_from(next).unwrap_or(u16::MAX).saturating_sub(1);
+                let end = area.x.saturating_add(self.areas.label).saturating_add(room);
+                let room = Rect { width: end.min(area.right()).saturating_sub(area.x), ..area };
+                let style = self.theme.name(cell.group, depth);
+                let x = put(buffer, room, x + 1, self.theme.behind_letter(), Style::new());
+                put(buffer, room, x, &self.theme.plain(name.to_string()), style);
+            }
+        }
+    }
+
+    fn depth(&self, lane: LaneId, column: u32, _: &Cell) -> Depth {
+        match &self.front {
+            Some(sides) if !sides.contains(&(lane, Some(column))) => Depth::Back,
+            _ => Depth::Front,
+        }
+    }
+
+    /// A letter and its bar.
+    fn block(&self, cell: &Cell, depth: Depth, x: u16, row: &RowOnScreen, buffer: &mut Buffer) {
+        let theme = self.theme;
+        let (symbol, style, bar) = match (cell.findings > 0, depth) {
+            (true, Depth::Front) => (self.race_symbol(cell), theme.race(), theme.race_mark()),
+            (true, Depth::Back) => (self.race_symbol(cell), theme.other_race(), theme.race_mark()),
+            (false, _) => (
+                letter(cell.group, cell.operations > 1),
+                theme.block(cell.group, depth),
+                theme.bar(cell.group, depth),
+            ),
+        };
+        let top = self.areas.rows.y + row.gap().map_or(row.top, |gap| gap + 1);
+        let letters = self.areas.rows.y + row.letters();
+        buffer[(x, letters)].set_symbol(symbol).set_style(style);
+        let room = usize::from(letters - top) * 8;
+        // Logarithmic, so that a few operations are seen beside many.
+        let part = (cell.operations.max(1) as f64).ln_1p() / (self.most as f64).ln_1p();
+        // A side of a race is never overlooked.
+        let part = if cell.findings > 0 { 1.0 } else { part };
+        let mut eighths = (part * (room + 8) as f64).round() as usize;
+        eighths = eighths.saturating_sub(8).min(room);
+        for y in (top..letters).rev() {
+            let symbol = match (cell.group, eighths) {
+                (_, 0) => break,
+                (_, 8..) => theme.shape(cell.group),
+                (OpGroup::Kernel, part) => theme.bars()[part],
+                (_, 4..) => theme.shape(cell.group),
+                _ => break,
+            };
+            eighths = eighths.saturating_sub(8);
+            buffer[(x, y)].set_symbol(symbol).set_style(bar);
+        }
+    }
+
+    /// The letter of a side of a race: its own where colour tells of the race.
+    fn race_symbol(&self, cell: &Cell) -> &'static str {
+        if self.theme.is_coloured() { letter(cell.group, cell.operations > 1) } else { "!" }
+    }
+}
+
+/// The selected operation, in all rows that show it.
+pub(super) fn draw_selection(
+    state: &State,
+    theme: Theme,
+    areas: &Areas,
+    shown: &[RowOnScreen],
+    buffer: &mut Buffer,
+) {
+    let (Some(point), Some(open), Some(view)) = (state.selected_point(), &state.open, state.view())
+    else {
+        return;
+    };
+    let Some(x) = x_of(areas, view.grid(), &point) else { return };
+    for row in shown {
+        let lane = row.row.lane().map(|lane| open.overview.lanes[lane].id);
+        if lane != Some(point.place.lane) {
+            continue;
+        }
+        let cell = &mut buffer[(x, areas.rows.y + row.letters())];
+        let is_race = cell.bg == theme.race().bg.unwrap_or_default() && theme.is_coloured();
+        if cell.symbol() == " " {
+            cell.set_symbol("?");
+        }
+        if is_race {
+            cell.set_style(Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED));
+        } else {
+            cell.set_style(theme.selected());
+        }
+        if let Some(gap) = row.gap() {
+            let above = &mut buffer[(x, areas.rows.y + gap)];
+            if above.symbol() == " " {
+                above.set_symbol(theme.pick("▾", "v")).set_style(theme.pointer());
+            }
+        }
+    }
+}
