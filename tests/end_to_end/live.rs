@@ -124,7 +124,7 @@ fn seen_to_its_end() {
     let first = terminal.operations();
     terminal.until("more operations", |_| terminal.operations() > first + 20);
     // A program's lines are held back in a pipe; to a terminal they come one by one.
-    terminal.keys(&["6"]);
+    terminal.keys(&["7"]);
     terminal.shows_all(&["step 1", "0 races"]);
     terminal.tell("race");
     // The program goes on.
@@ -139,8 +139,8 @@ fn seen_to_its_end() {
     terminal.shows("race 1/1");
     terminal.tell("end");
     // The viewer stays.
-    terminal.shows_all(&["the program has ended: RACY, exit code 66", "6 output"]);
-    terminal.keys(&["6"]);
+    terminal.shows_all(&["the program has ended: RACY, exit code 66", "7 output"]);
+    terminal.keys(&["7"]);
     terminal.shows("told to end");
     terminal.keys(&["q"]);
     let screen = terminal.shows("left with 66");

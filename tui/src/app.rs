@@ -1,21 +1,29 @@
 //! The loop: events and answers in, frames out.
 
+use crate::editor::{self, Editor};
 use crate::live::Run;
 use crate::query::{Answer, Numbered, Worker};
-use crate::state::Effect;
+use crate::state::{Effect, SourceLine};
 use crate::{Explain, State, Theme, render, view};
 use crossterm::clipboard::CopyToClipboard;
+use crossterm::cursor::{Hide, Show};
 use crossterm::event::{self, DisableMouseCapture, EnableMouseCapture, Event, KeyEventKind};
 use crossterm::execute;
+use crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::mem::ManuallyDrop;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use streamsan_model::TraceQuery;
@@ -71,11 +79,25 @@ struct TerminalScreen {
 }
 
 impl TerminalScreen {
+    /// Gives the terminal to another program until it ends, and takes it back.
+    fn lend(&mut self, borrower: impl FnOnce()) -> io::Result<()> {
+        execute!(io::stdout(), DisableMouseCapture, LeaveAlternateScreen, Show)?;
+        disable_raw_mode()?;
+        borrower();
+        enable_raw_mode()?;
+        execute!(io::stdout(), EnterAlternateScreen, Hide)?;
+        // Nothing of what was drawn is there any more.
+        self.terminal.clear()
+    }
+
     fn enter() -> io::Result<Self> {
         let terminal = ratatui::try_init()?;
         // The hook that is there now leaves the alternate screen, but knows nothing of the mouse.
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
+            // A frame that another thread draws must not come between the words of the panic.
+            let drawn = !IS_DRAWING.get();
+            let _drawn = drawn.then(|| DRAWING.lock().unwrap_or_else(PoisonError::into_inner));
             let _ = execute!(io::stdout(), DisableMouseCapture);
             hook(panic);
             IS_RESTORED.store(true, Ordering::Release);
@@ -85,6 +107,14 @@ impl TerminalScreen {
         execute!(io::stdout(), EnableMouseCapture)?;
         Ok(screen)
     }
+}
+
+/// Held while a frame is drawn, and while the panic hook restores the terminal and prints.
+static DRAWING: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    /// Whether this thread draws a frame.
+    static IS_DRAWING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Whether the panic hook has restored the terminal. A second restoration would put the cursor back
@@ -113,7 +143,7 @@ pub fn run(viewer: Viewer) -> io::Result<()> {
     let worker = Worker::start(viewer.query, viewer.explain, sender.clone())?;
     let mut screen = TerminalScreen::enter()?;
     // Ends before the terminal is restored: later input is not the viewer's.
-    let reader = TerminalReader::start(sender)?;
+    let keyboard = Keyboard { reader: Some(TerminalReader::start(sender.clone())?), sender };
     let size = screen.terminal.size()?;
     let mut state = State::new(viewer.title, (size.width, size.height));
     if let Some(race) = viewer.race {
@@ -122,12 +152,25 @@ pub fn run(viewer: Viewer) -> io::Result<()> {
     if viewer.run.is_some() {
         state.begin_live();
     }
-    let run = viewer.run.as_deref();
-    let result =
-        turn(&mut state, &worker, &messages, viewer.theme, run, viewer.panic_after, &mut screen);
-    drop(reader);
+    let mut turns = Turns {
+        worker: &worker,
+        messages: &messages,
+        theme: viewer.theme,
+        run: viewer.run.as_deref(),
+        panic_after: viewer.panic_after,
+        screen: &mut screen,
+        keyboard,
+    };
+    let result = turns.turn(&mut state);
+    drop(turns);
     drop(screen);
     result
+}
+
+/// The user's input, which another program may have for a while.
+struct Keyboard {
+    sender: Sender<AppMessage>,
+    reader: Option<TerminalReader>,
 }
 
 /// The thread that passes on the user's input.
@@ -221,75 +264,132 @@ fn wait_for_input(wait: Duration) -> io::Result<()> {
     Ok(())
 }
 
-fn turn(
-    state: &mut State,
-    worker: &Worker,
-    messages: &Receiver<AppMessage>,
+/// Everything that the loop has to do with, but the state.
+struct Turns<'a> {
+    worker: &'a Worker,
+    messages: &'a Receiver<AppMessage>,
     theme: Theme,
-    run: Option<&dyn Run>,
+    run: Option<&'a dyn Run>,
     panic_after: Option<u32>,
-    screen: &mut TerminalScreen,
-) -> io::Result<()> {
-    let mut looked: Option<Instant> = None;
-    for frame in 1.. {
-        if let Some(run) = run
-            && looked.is_none_or(|last| last.elapsed() >= LOOK)
-        {
-            looked = Some(Instant::now());
-            state.look(run.standing(), || run.output());
-        }
-        state.take_requests().into_iter().for_each(|request| worker.ask(request));
-        for effect in state.take_effects() {
-            match effect {
-                Effect::Copy => {
-                    let text = view::selected_text(state);
-                    execute!(io::stdout(), CopyToClipboard::to_clipboard_from(&text))?;
-                    state.tell(format!("copied {} characters", text.chars().count()));
-                }
-                Effect::Mouse(true) => execute!(io::stdout(), EnableMouseCapture)?,
-                Effect::Mouse(false) => execute!(io::stdout(), DisableMouseCapture)?,
-                Effect::Interrupt => {
-                    if let Some(run) = run {
-                        run.interrupt();
+    screen: &'a mut TerminalScreen,
+    keyboard: Keyboard,
+}
+
+impl Turns<'_> {
+    fn turn(&mut self, state: &mut State) -> io::Result<()> {
+        let mut looked: Option<Instant> = None;
+        for frame in 1.. {
+            if let Some(run) = self.run
+                && looked.is_none_or(|last| last.elapsed() >= LOOK)
+            {
+                looked = Some(Instant::now());
+                state.look(run.standing(), || run.output());
+            }
+            state.take_requests().into_iter().for_each(|request| self.worker.ask(request));
+            for effect in state.take_effects() {
+                self.carry_out(effect, state)?;
+            }
+            if state.quit {
+                return Ok(());
+            }
+            self.draw(state)?;
+            assert!(self.panic_after != Some(frame), "a panic was asked for");
+            // Everything that has come since the last frame goes into the next one.
+            let first = match self.run {
+                Some(_) => self.messages.recv_timeout(LOOK),
+                None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            let first = match first {
+                Ok(message) => Some(message),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            };
+            for message in first.into_iter().chain(self.messages.try_iter()) {
+                match message {
+                    AppMessage::Answer(Numbered { value: Answer::Broken, .. }) => {
+                        return Err(io::Error::other("the thread that reads the trace failed"));
                     }
+                    AppMessage::Answer(answer) => state.receive(answer),
+                    AppMessage::Event(event) => match event? {
+                        Event::Key(key) if key.kind != KeyEventKind::Release => state.key(key),
+                        Event::Mouse(mouse) => state.mouse(mouse),
+                        Event::Resize(width, height) => {
+                            state.resize(width, height);
+                            state.ask_for_screen();
+                        }
+                        _ => {}
+                    },
                 }
             }
         }
-        if state.quit {
+        Ok(())
+    }
+
+    /// Draws a frame, unless a panic has taken the screen away.
+    fn draw(&mut self, state: &State) -> io::Result<()> {
+        let _drawing = DRAWING.lock().unwrap_or_else(PoisonError::into_inner);
+        if IS_RESTORED.load(Ordering::Acquire) {
             return Ok(());
         }
-        screen.terminal.draw(|frame| {
+        IS_DRAWING.set(true);
+        let theme = self.theme;
+        let drawn = self.screen.terminal.draw(|frame| {
             let area = frame.area();
             render(state, theme, area, frame.buffer_mut());
-        })?;
-        assert!(panic_after != Some(frame), "a panic was asked for");
-        // Everything that has come since the last frame goes into the next one.
-        let first = match run {
-            Some(_) => messages.recv_timeout(LOOK),
-            None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        let first = match first {
-            Ok(message) => Some(message),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
-        };
-        for message in first.into_iter().chain(messages.try_iter()) {
-            match message {
-                AppMessage::Answer(Numbered { value: Answer::Broken, .. }) => {
-                    return Err(io::Error::other("the thread that reads the trace failed"));
-                }
-                AppMessage::Answer(answer) => state.receive(answer),
-                AppMessage::Event(event) => match event? {
-                    Event::Key(key) if key.kind != KeyEventKind::Release => state.key(key),
-                    Event::Mouse(mouse) => state.mouse(mouse),
-                    Event::Resize(width, height) => {
-                        state.resize(width, height);
-                        state.ask_for_screen();
-                    }
-                    _ => {}
-                },
-            }
-        }
+        });
+        IS_DRAWING.set(false);
+        drawn.map(drop)
     }
-    Ok(())
+
+    fn carry_out(&mut self, effect: Effect, state: &mut State) -> io::Result<()> {
+        match effect {
+            Effect::Copy => {
+                let text = view::selected_text(state);
+                execute!(io::stdout(), CopyToClipboard::to_clipboard_from(&text))?;
+                state.tell(format!("copied {} characters", text.chars().count()));
+            }
+            Effect::Mouse(true) => execute!(io::stdout(), EnableMouseCapture)?,
+            Effect::Mouse(false) => execute!(io::stdout(), DisableMouseCapture)?,
+            Effect::Interrupt => {
+                if let Some(run) = self.run {
+                    run.interrupt();
+                }
+            }
+            Effect::Edit(place) => self.edit(&place, state)?,
+        }
+        Ok(())
+    }
+
+    /// Lends the terminal to the user's editor.
+    fn edit(&mut self, place: &SourceLine, state: &mut State) -> io::Result<()> {
+        let editor = match Editor::at(place) {
+            Ok(editor) => editor,
+            Err(error) => {
+                state.fail(error.to_string());
+                return Ok(());
+            }
+        };
+        // A run that goes on has handlers of its own.
+        let interrupted = Arc::new(AtomicBool::new(false));
+        if self.run.is_none() {
+            // Ctrl-C in the editor is the editor's.
+            flag::register_conditional_default(SIGINT, interrupted.clone())?;
+        }
+        self.keyboard.reader = None;
+        let mut result = Ok(());
+        self.screen.lend(|| result = editor.run())?;
+        self.keyboard.reader = Some(TerminalReader::start(self.keyboard.sender.clone())?);
+        interrupted.store(true, Ordering::Release);
+        if state.mouse {
+            execute!(io::stdout(), EnableMouseCapture)?;
+        }
+        let size = self.screen.terminal.size()?;
+        state.resize(size.width, size.height);
+        match result {
+            Ok(()) => state.tell(editor::told(place)),
+            Err(error) => state.fail(error.to_string()),
+        }
+        state.ask_for_screen();
+        Ok(())
+    }
 }

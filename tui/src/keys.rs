@@ -126,8 +126,8 @@ table! {
         FirstRow "top" [char('g')] after 'g' "gg" "Go to the first row.";
         LastRow "bottom" [char('G')] "G" "Go to the last row.";
         Search "search" [char('/')] "/" "Search kernels and entry points; #N goes to an operation.";
-        SearchNext "search-next" [char('n')] "n" "Find the next operation that matches.";
-        SearchPrevious "search-previous" [char('N')] "N" "Find the previous operation that matches.";
+        SearchNext "search-next" [char('n')] "n" "Find the next operation that matches the search or the filter.";
+        SearchPrevious "search-previous" [char('N')] "N" "Find the previous operation that matches the search or the filter.";
         SearchSame "search-same" [char('#')] "#" "Search for the selected operation's kernel or entry point.";
         SetMark "mark" [char('m')] "m a" "Mark the selected operation with a letter.";
         JumpMark "jump" [char('\'')] "' a" "Go to the operation marked with a letter.";
@@ -142,7 +142,7 @@ table! {
     }
     Rows {
         Pin "pin" [char('p')] "p" "Pin the row to the top, or unpin it.";
-        Filter "filter" [char('\\')] "\\" "Show only rows whose name contains a word (several: a, b); in the list of races: only such races.";
+        Filter "filter" [char('\\')] "\\" "Filter by stream:, kernel:, file:, function:, allocation: or words of rows' names (several: a, b), and count the hits; n and N go to them. In the list of races: only races with such words.";
         ToggleIdle "idle" [char('i')] "i" "Show or hide streams that are only created.";
     }
     Panes {
@@ -151,7 +151,8 @@ table! {
         PaneMemory "memory" [char('3')] "3" "Show memory: allocations, and who touched one.";
         PaneStatistics "statistics" [char('4')] "4" "Show statistics: calls, streams, what was not seen.";
         PaneExplanation "explain" [char('5')] "5" "Show why the race is one.";
-        PaneOutput "output" [char('6')] "6" "Show what the program prints, while it is viewed as it runs.";
+        PaneBytes "bytes" [char('6')] "6" "Show bytes of memory over time: by allocation, or by call site (S).";
+        PaneOutput "output" [char('7')] "7" "Show what the program prints, while it is viewed as it runs.";
         NextPane "next-pane" [key(Tab)] "Tab" "Show the next pane.";
         PreviousPane "previous-pane" [key(BackTab)] "Shift-Tab" "Show the previous pane.";
         Enter "open" [key(Enter)] "Enter" "Go into the pane; there: open what is selected.";
@@ -159,11 +160,12 @@ table! {
         Grow "taller" [char('>')] ">" "Make the pane taller.";
         Shrink "shorter" [char('<')] "<" "Make the pane shorter.";
         Fit "fit" [char('|')] "|" "Give the pane the lines that its content needs, as at the begin.";
-        Sort "sort" [char('S')] "S" "Sort the list of races by another column.";
+        Sort "sort" [char('S')] "S" "Sort the list of races by another column; divide bytes by allocation or by call site.";
     }
     General {
         Palette "commands" [char(':')] ":" "Choose a command by its name.";
         Copy "copy" [char('y')] "y" "Copy what is selected to the clipboard (OSC 52).";
+        Edit "edit" [char('e')] "e" "Open the editor ($VISUAL or $EDITOR) at the line that made the selected call.";
         ToggleMouse "mouse" [char('M')] "M" "Switch the mouse off or on; off, the terminal selects text.";
         Help "help" [char('?')] "?" "Show the keys.";
         Back "back" [key(Esc)] "Esc" "Leave the innermost thing: input, help, pane, area, filter.";

@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod editor;
 mod keys;
 pub mod live;
 mod names;

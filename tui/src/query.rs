@@ -9,8 +9,9 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use streamsan_model::{
-    AllocationId, Axis, CallCount, Cell, Detail, Finding, Grid, History, Interrupt, LaneId,
-    Lifetime, OpSeq, Overview, Place, QueryError, Strip, TraceQuery,
+    AllocationId, Axis, CallCount, Cell, Detail, Finding, Footprint, FootprintBy, Grid, History,
+    Hits, Interrupt, LaneId, Lifetime, OpFilter, OpSeq, Overview, Place, QueryError, Strip,
+    TraceQuery,
 };
 
 /// Kinds of questions, the most urgent first.
@@ -32,13 +33,17 @@ pub enum Slot {
     Allocations,
     /// Calls by entry point.
     Calls,
+    /// Bytes over time.
+    Footprint,
+    /// The operations that a filter finds.
+    Hits,
     /// The news of a trace that is being recorded.
     Refresh,
 }
 
 impl Slot {
     /// Number of kinds.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 11;
 }
 
 /// Which operation to select.
@@ -74,6 +79,10 @@ pub enum Request {
     Allocations,
     /// See [`Slot::Calls`].
     Calls,
+    /// See [`Slot::Footprint`].
+    Footprint(FootprintBy, u32),
+    /// See [`Slot::Hits`].
+    Hits(OpFilter),
     /// See [`Slot::Refresh`].
     Refresh,
 }
@@ -90,6 +99,8 @@ impl Request {
             Self::History(_) => Slot::History,
             Self::Allocations => Slot::Allocations,
             Self::Calls => Slot::Calls,
+            Self::Footprint(..) => Slot::Footprint,
+            Self::Hits(_) => Slot::Hits,
             Self::Refresh => Slot::Refresh,
         }
     }
@@ -143,6 +154,10 @@ pub enum Answer {
     Allocations(Vec<Lifetime>),
     /// To [`Request::Calls`].
     Calls(Vec<CallCount>),
+    /// To [`Request::Footprint`].
+    Footprint(FootprintBy, Box<Footprint>),
+    /// To [`Request::Hits`].
+    Hits(Box<Hits>),
     /// To [`Request::Refresh`].
     Refreshed(Box<Fresh>),
     /// The question failed.
@@ -186,6 +201,10 @@ pub fn answer(query: &dyn TraceQuery, explain: &mut Explain, request: &Request) 
             Request::History(id) => Answer::History(query.history(*id)?.map(Box::new)),
             Request::Allocations => Answer::Allocations(query.allocations(ALLOCATIONS)?),
             Request::Calls => Answer::Calls(query.calls()?),
+            Request::Footprint(by, columns) => {
+                Answer::Footprint(*by, Box::new(query.footprint(*by, *columns)?))
+            }
+            Request::Hits(filter) => Answer::Hits(Box::new(query.hits(filter)?)),
             Request::Refresh => Answer::Refreshed(Box::new(look(query)?)),
         })
     };

@@ -4,7 +4,9 @@
 //! its answer comes through [`State::receive`]. Until then the screen shows the former data.
 
 mod apply;
+mod filter;
 mod finding_list;
+mod footprint;
 mod input;
 mod layout;
 mod live;
@@ -17,6 +19,7 @@ mod viewport;
 
 pub(crate) use finding_list::side_name;
 pub use finding_list::{FindingList, SortBy};
+pub use footprint::Bytes;
 pub use input::{Input, InputKind};
 pub use layout::{Areas, RowOnScreen, Wants};
 use layout::{RowKind, heights};
@@ -27,7 +30,7 @@ pub use viewport::Viewport;
 
 use crate::query::{Numbered, Opened, Request, Slot};
 use std::collections::{BTreeMap, HashMap};
-use streamsan_model::{Axis, CallCount, Cell, Detail, Finding, Grid, LaneId, OpSeq, Place};
+use streamsan_model::{Axis, CallCount, Cell, Detail, Finding, Grid, Hits, LaneId, OpSeq, Place};
 
 /// The part of the screen that keys go to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,8 +88,17 @@ pub struct Strips {
     pub cells: HashMap<LaneId, Vec<Cell>>,
 }
 
+/// A line of the program's source, as the trace has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceLine {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+}
+
 /// Effects outside of the state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Copy the selection to the clipboard.
     Copy,
@@ -94,6 +106,8 @@ pub enum Effect {
     Mouse(bool),
     /// Interrupt the program that runs.
     Interrupt,
+    /// Open the editor.
+    Edit(SourceLine),
 }
 
 /// Everything that is drawn.
@@ -144,6 +158,10 @@ pub struct State {
     pub pane_scroll: usize,
     /// The memory pane.
     pub memory: Memory,
+    /// The operations that the filter finds, once they are known.
+    pub hits: Option<Hits>,
+    /// The pane of bytes over time.
+    pub footprint: Bytes,
     /// Calls by entry point.
     pub calls: Option<Vec<CallCount>>,
     /// The words about a finding, with its place in the list.
@@ -183,6 +201,8 @@ pub struct State {
     last_target: Option<crate::query::Target>,
     /// The race to open the trace at.
     start_race: Option<String>,
+    /// The editor was asked for while an operation was being selected.
+    edit_selected: bool,
     /// The next selection does not move the window.
     keep_view: bool,
     /// ... nor the row.
@@ -388,6 +408,10 @@ impl State {
             self.pane_wants = needed;
             self.scroll_to_cursor();
         }
+    }
+
+    pub(crate) fn fail(&mut self, text: impl Into<String>) {
+        self.message = Some(Message { text: text.into(), error: true });
     }
 
     pub(crate) fn tell(&mut self, text: impl Into<String>) {

@@ -1,6 +1,7 @@
 //! The state as cells of the screen. Invariant: a frame depends on the state alone, and its cost
 //! follows the size of the screen.
 
+mod bytes;
 mod details;
 mod edges;
 mod explanation;

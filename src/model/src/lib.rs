@@ -24,8 +24,10 @@ mod entity;
 mod exit_code;
 mod finding;
 mod fingerprint;
+mod footprint;
 mod graph;
 mod grid_control;
+mod hits;
 mod host_accesses;
 mod ids;
 mod kernel_code;
@@ -62,8 +64,10 @@ pub use finding::{
     Confidence, ConflictKind, Finding, FindingAccess, ProposedEdge, RaceClass, Severity, Threshold,
 };
 pub use fingerprint::Fingerprint;
+pub use footprint::{Footprint, FootprintBy, FootprintSeries, Holder};
 pub use graph::{ConditionalKind, EdgePort, Graph, GraphEdge, GraphNode, NodeAction};
 pub use grid_control::{GridControl, Trigger};
+pub use hits::{Hits, OpFilter};
 pub use host_accesses::{HostAccesses, Unwatched};
 pub use ids::{
     AllocationId, BackingId, ContextId, DeviceId, EventId, ExecutableId, FileBatchId, FrameId,

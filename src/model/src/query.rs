@@ -5,8 +5,9 @@
 //! is exact at every zoom.
 
 use crate::{
-    Access, Allocation, AllocationId, Edge, Entities, Event, Finding, Frame, GraphId, HostAccesses,
-    IncompleteReason, OpSeq, Operation, ProcessId, Stream, StreamId, ThreadId,
+    Access, Allocation, AllocationId, Edge, Entities, Event, Finding, Footprint, FootprintBy,
+    Frame, GraphId, Hits, HostAccesses, IncompleteReason, OpFilter, OpSeq, Operation, ProcessId,
+    Stream, StreamId, ThreadId,
 };
 use std::sync::Arc;
 
@@ -358,7 +359,8 @@ pub struct QueryError(pub String);
 pub type Interrupt = Arc<dyn Fn() + Send + Sync>;
 
 /// Read access to a trace, window by window. The size of every answer is bounded by the screen,
-/// except for `overview`, `findings` and `calls`, which are asked once.
+/// except for `overview`, `findings` and `calls`, which are asked once. `hits` and `footprint` go through
+/// all operations and all allocations.
 ///
 /// # Errors
 ///
@@ -416,6 +418,12 @@ pub trait TraceQuery {
 
     /// The largest allocations, at most `most`.
     fn allocations(&self, most: u32) -> Result<Vec<Lifetime>, QueryError>;
+
+    /// The operations that a filter finds, and where they are.
+    fn hits(&self, filter: &OpFilter) -> Result<Hits, QueryError>;
+
+    /// Bytes of memory over the issue order, in `columns` columns.
+    fn footprint(&self, by: FootprintBy, columns: u32) -> Result<Footprint, QueryError>;
 
     /// Calls by entry point, the most frequent first.
     fn calls(&self) -> Result<Vec<CallCount>, QueryError>;

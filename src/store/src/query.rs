@@ -13,9 +13,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use streamsan_model::{
     Action, Allocation, AllocationId, Axis, Backing, BackingId, ByteRange, CallCount, Cell,
-    ContextId, Detail, Edge, EdgeKind, Entities, Entity, Event, EventId, Finding, Grid, History,
-    Interrupt, Lane, LaneId, Lifetime, MemoryKind, OpSeq, Overview, Place, ProcessId, QueryError,
-    Refreshed, StackId, Strip, Tier, TraceItem, TraceQuery, doubt_after_losses,
+    ContextId, Detail, Edge, EdgeKind, Entities, Entity, Event, EventId, Finding, Footprint,
+    FootprintBy, Grid, History, Hits, Interrupt, Lane, LaneId, Lifetime, MemoryKind, OpFilter,
+    OpSeq, Overview, Place, ProcessId, QueryError, Refreshed, StackId, Strip, Tier, TraceItem,
+    TraceQuery, doubt_after_losses,
 };
 
 impl From<Error> for QueryError {
@@ -74,7 +75,7 @@ impl Reader {
         Ok(answer.map_err(|e| self.failed(e))?)
     }
 
-    fn allocation(&self, id: AllocationId) -> Result<Option<Allocation>, Error> {
+    pub(crate) fn allocation(&self, id: AllocationId) -> Result<Option<Allocation>, Error> {
         let sql =
             format!("SELECT {ALLOCATION} FROM allocation a {ALLOCATION_TEXTS} WHERE a.id = ?");
         Ok(self.rows(&sql, [id.0], allocation)?.pop())
@@ -171,7 +172,7 @@ impl Reader {
     }
 
     /// Texts that contain `text`, in any case of letters.
-    fn matching(&self, text: &str) -> Result<Vec<i64>, Error> {
+    pub(crate) fn matching(&self, text: &str) -> Result<Vec<i64>, Error> {
         let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
         let sql = format!(
             "SELECT id FROM string WHERE value LIKE '%' || ? || '%' ESCAPE '\\' LIMIT {MATCHES}"
@@ -392,6 +393,16 @@ impl TraceQuery for Reader {
         let Some(allocation) = self.allocation(id)? else { return Ok(None) };
         let (uses, more) = self.uses(id)?;
         Ok(Some(History { allocation, uses, more }))
+    }
+
+    fn hits(&self, filter: &OpFilter) -> Result<Hits, QueryError> {
+        let _now = self.lod().map(drop).and_then(|()| self.at_once())?;
+        Ok(self.find_hits(filter)?)
+    }
+
+    fn footprint(&self, by: FootprintBy, columns: u32) -> Result<Footprint, QueryError> {
+        let _now = self.lod().map(drop).and_then(|()| self.at_once())?;
+        Ok(self.bytes_over_time(by, columns)?)
     }
 
     fn allocations(&self, most: u32) -> Result<Vec<Lifetime>, QueryError> {

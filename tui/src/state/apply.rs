@@ -1,9 +1,12 @@
 //! Keys and commands.
 
-use super::{Area, Effect, Focus, Input, InputKind, Pane, Pending, Point, State, Viewport};
+use super::{
+    Area, Effect, Focus, Input, InputKind, Pane, Pending, Point, SourceLine, State, Viewport,
+};
 use crate::keys::{Command, command_for, is_prefix};
-use crate::query::{Request, Target};
+use crate::query::{Request, Slot, Target};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use streamsan_model::{CallFrame, CallStack};
 
 /// Lines by which a key changes the pane.
 const RESIZE: i32 = 2;
@@ -12,6 +15,7 @@ impl State {
     /// A key press.
     pub fn key(&mut self, event: KeyEvent) {
         self.message = None;
+        self.edit_selected = false;
         let control = event.modifiers.contains(KeyModifiers::CONTROL);
         if control && event.code == KeyCode::Char('c') {
             self.interrupt();
@@ -116,7 +120,7 @@ impl State {
             C::EdgeBack => self.follow_edge(true),
             C::EdgeForward => self.follow_edge(false),
             C::Pin => self.toggle_pin(),
-            C::Filter => self.input = Some(Input::with(InputKind::Rows, &self.filter.words)),
+            C::Filter => self.input = Some(Input::with(InputKind::Rows, &self.filter.parts)),
             C::ToggleIdle => {
                 self.filter.idle = !self.filter.idle;
                 self.update_rows();
@@ -126,6 +130,7 @@ impl State {
             C::PaneMemory => self.show_pane(Pane::Memory),
             C::PaneStatistics => self.show_pane(Pane::Statistics),
             C::PaneExplanation => self.show_pane(Pane::Explanation),
+            C::PaneBytes => self.show_pane(Pane::Bytes),
             C::PaneOutput => self.show_pane(Pane::Output),
             C::NextPane => self.step_pane(1),
             C::PreviousPane => self.step_pane(-1),
@@ -141,12 +146,16 @@ impl State {
                 (self.pane_chosen, self.pane_wants) = (None, 0);
                 self.tell("the pane takes the lines that its content needs");
             }
+            C::Sort if self.pane == Pane::Bytes => self.footprint.turn(),
             C::Sort => {
                 self.show_pane(Pane::Races);
                 self.sort_findings();
             }
             C::Palette => self.input = Some(Input::new(InputKind::Palette)),
             C::Copy => self.effects.push(Effect::Copy),
+            // The operation that is being selected is the one that is meant.
+            C::Edit if self.is_waiting(Slot::Select) => self.edit_selected = true,
+            C::Edit => self.edit(),
             C::ToggleMouse => {
                 self.mouse = !self.mouse;
                 self.effects.push(Effect::Mouse(self.mouse));
@@ -212,6 +221,26 @@ impl State {
         self.search_next(true);
     }
 
+    /// Opens the editor at the line that made the selected call.
+    pub(super) fn edit(&mut self) {
+        match self.source_line() {
+            Some(line) => self.effects.push(Effect::Edit(line)),
+            None if self.selection.is_none() => self.tell("nothing is selected"),
+            None => self.tell("the trace knows no line of the source for the call"),
+        }
+    }
+
+    /// The innermost line of the program that made the selected call; of a library, where the program
+    /// has none.
+    pub fn source_line(&self) -> Option<SourceLine> {
+        let detail = self.selection.as_ref()?;
+        let stack = CallStack::of_frames(detail.stack.iter().map(|frame| &**frame), false);
+        let line = |frame: &CallFrame<'_>| {
+            Some(SourceLine { file: frame.file()?.to_owned(), line: frame.line()? })
+        };
+        stack.own().find_map(line).or_else(|| stack.frames.iter().find_map(line))
+    }
+
     fn toggle_area(&mut self) {
         let Some(here) = self.selected_point() else { return self.tell("nothing is selected") };
         self.area = match self.area {
@@ -251,18 +280,16 @@ impl State {
             self.guests.clear();
             self.finding = None;
             self.scroll_to_cursor();
-        } else if !self.filter.words.is_empty() {
-            self.filter.words.clear();
-            self.update_rows();
+        } else if !self.filter.is_empty() {
+            self.clear_filter();
         } else {
             self.tell("q quits");
         }
     }
 
-    /// Asks for the words about the finding, the list of allocations or the calls, if the pane
+    /// Asks for the words about the finding, the list of allocations, bytes or the calls, if the pane
     /// shows them and they are not there.
     pub(super) fn ask_for_pane(&mut self) {
-        use crate::query::Slot;
         match self.pane {
             Pane::Explanation => {
                 let here = self.explanation.as_ref().map(|(place, _)| *place);
@@ -278,6 +305,13 @@ impl State {
             // Asked once: where it failed, asking again would fail again.
             Pane::Memory if self.open.is_some() && !self.was_asked(Slot::Allocations) => {
                 self.ask(Request::Allocations);
+            }
+            Pane::Bytes if self.open.is_some() => {
+                let wanted = (self.footprint.by, self.areas().columns());
+                if self.footprint.wanted != Some(wanted) {
+                    self.footprint.wanted = Some(wanted);
+                    self.ask(Request::Footprint(wanted.0, wanted.1));
+                }
             }
             Pane::Statistics if self.open.is_some() && !self.was_asked(Slot::Calls) => {
                 self.ask(Request::Calls);

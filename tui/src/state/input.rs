@@ -20,11 +20,19 @@ pub enum InputKind {
 }
 
 impl InputKind {
+    /// What can be typed, while nothing is.
+    pub const fn hint(self) -> &'static str {
+        match self {
+            Self::Rows => "words of rows' names, stream:, kernel:, file:, function:, allocation:",
+            Self::Search | Self::Races | Self::Palette => "",
+        }
+    }
+
     /// The prompt before the text.
     pub const fn description(self) -> &'static str {
         match self {
             Self::Search => "search: ",
-            Self::Rows => "rows with: ",
+            Self::Rows => "filter: ",
             Self::Races => "races with: ",
             Self::Palette => ":",
         }
@@ -113,17 +121,7 @@ impl State {
                     self.search_next(true);
                 }
             },
-            InputKind::Rows => {
-                self.filter.set_words(&input.text);
-                self.update_rows();
-                if self.rows.is_empty() {
-                    self.tell("no row matches; Esc shows all rows");
-                } else if self.selected_lane_id()
-                    != self.selection.as_ref().map(|detail| detail.place.lane)
-                {
-                    self.select_near();
-                }
-            }
+            InputKind::Rows => self.set_filter(&input.text),
             InputKind::Races => {
                 self.list.set_words(&input.text);
                 self.update_list();

@@ -112,10 +112,14 @@ impl State {
             self.keep_view = true;
             self.keep_row = true;
         }
+        if seldom && !self.filter.operations.is_empty() && !self.is_waiting(Slot::Hits) {
+            self.ask(Request::Hits(self.filter.operations.clone()));
+        }
         match self.pane {
             Pane::Memory if seldom && !self.is_waiting(Slot::Allocations) => {
                 self.ask(Request::Allocations);
             }
+            Pane::Bytes if seldom && !self.is_waiting(Slot::Footprint) => self.footprint.forget(),
             Pane::Statistics if !self.is_waiting(Slot::Calls) => self.ask(Request::Calls),
             _ => {}
         }

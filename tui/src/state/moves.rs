@@ -177,27 +177,46 @@ impl State {
     }
 
     pub(super) fn search_next(&mut self, forward: bool) {
-        let Some(text) = self.search.clone() else { return self.tell("nothing was searched for") };
+        let Some(text) = self.search.clone() else {
+            if !self.next_hit(forward) {
+                self.tell("nothing was searched for");
+            }
+            return;
+        };
         let from = self.selection.as_ref().map_or(OpSeq(0), |s| s.operation.g);
         self.select(Target::Match { text, from, forward });
     }
 
-    /// Switches to the next axis that the trace has, keeping the selected operation in its column.
+    /// Switches to the next axis that the trace has, keeping the selected operation in its column. An
+    /// axis that shows all is zoomed in as far as the one before, or to the race that was on the
+    /// screen.
     pub(super) fn switch_axis(&mut self) {
         let Some(open) = &self.open else { return };
         let axes = &open.overview.axes;
         let Some(here) = axes.iter().position(|&(axis, _)| Some(axis) == self.axis) else { return };
+        let Some(before) = self.view().copied() else { return };
         let (axis, _) = axes[(here + 1) % axes.len()];
-        let column = self.focus_position().and_then(|at| self.view()?.grid().column(at));
+        let column = self.focus_position().and_then(|at| before.grid().column(at));
+        let sides = self.current_finding().map(|finding| [finding.first.op, finding.second.op]);
+        let sides = sides.map(|sides| sides.map(|g| self.place_of(g)));
+        let race = sides.and_then(|[first, second]| {
+            let at = |on| Some([first?.on(on)?, second?.on(on)?]);
+            let was_shown = at(before.axis)?.iter().all(|&at| before.grid().column(at).is_some());
+            was_shown.then(|| at(axis)).flatten()
+        });
         self.axis = Some(axis);
         let at = self.selection.as_ref().and_then(|s| s.place.on(axis));
-        if let Some(view) = self.view_mut()
-            && let Some(at) = at
-        {
-            match column {
-                Some(column) => view.hold(at, column),
-                None => view.reveal(at),
+        let Some(view) = self.view_mut() else { return };
+        if view.is_whole() && !before.is_whole() {
+            if let Some([first, second]) = race {
+                return view.frame(first.min(second), first.max(second));
             }
+            view.zoom_as(&before, at);
+        }
+        match (at, column) {
+            (Some(at), Some(column)) => view.hold(at, column),
+            (Some(at), None) => view.reveal(at),
+            (None, _) => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{Focus, Input, InputKind, State};
 use crate::keys::Command;
 use crate::query::{Request, Target};
-use streamsan_model::{AllocationId, History, Lifetime};
+use streamsan_model::{AllocationId, History, Holder, Lifetime};
 
 /// The contents of the pane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,18 +19,21 @@ pub enum Pane {
     Statistics,
     /// Why a finding is one.
     Explanation,
+    /// Bytes of memory over time.
+    Bytes,
     /// The program's output, while the program runs.
     Output,
 }
 
 impl Pane {
     /// All panes, in the order of their keys.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Details,
         Self::Races,
         Self::Memory,
         Self::Statistics,
         Self::Explanation,
+        Self::Bytes,
         Self::Output,
     ];
 
@@ -42,6 +45,7 @@ impl Pane {
             Self::Memory => "memory",
             Self::Statistics => "statistics",
             Self::Explanation => "explanation",
+            Self::Bytes => "bytes",
             Self::Output => "output",
         }
     }
@@ -150,6 +154,11 @@ impl State {
     fn pane_list(&mut self) -> Option<(usize, &mut usize)> {
         match self.pane {
             Pane::Races => Some((self.list.shown.len(), &mut self.list.cursor)),
+            Pane::Bytes => {
+                let known = self.footprint.known.as_ref();
+                let count = known.map_or(0, |(_, footprint)| footprint.series.len());
+                Some((count, &mut self.footprint.cursor))
+            }
             Pane::Memory => match &self.memory.history {
                 Some(history) => Some((history.uses.len(), &mut self.memory.use_cursor)),
                 None => {
@@ -216,8 +225,23 @@ impl State {
                     None => self.tell("the operation touches no memory"),
                 }
             }
+            Pane::Bytes => match self.selected_holder() {
+                Some(Holder::Allocation(allocation)) => {
+                    let id = allocation.id;
+                    self.show_pane(Pane::Memory);
+                    self.ask_history(id);
+                }
+                _ => {
+                    self.tell("S divides the bytes by allocation; Enter then shows the uses of one")
+                }
+            },
             Pane::Statistics | Pane::Output => self.focus = Focus::Pane,
         }
+    }
+
+    fn selected_holder(&self) -> Option<&Holder> {
+        let (_, footprint) = self.footprint.known.as_ref()?;
+        Some(&footprint.series.get(self.footprint.cursor)?.holder)
     }
 
     fn ask_history(&mut self, id: AllocationId) {

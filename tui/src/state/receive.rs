@@ -41,6 +41,8 @@ impl State {
             Answer::History(None) => self.tell("the trace does not hold the allocation"),
             Answer::Allocations(allocations) => self.memory.take(allocations),
             Answer::Calls(calls) => self.calls = Some(calls),
+            Answer::Footprint(by, footprint) => self.footprint.take(by, footprint),
+            Answer::Hits(hits) => self.take_hits(*hits),
             Answer::Refreshed(fresh) => self.refreshed(*fresh),
             Answer::Broken => self.quit = true,
             Answer::Failed(text) => self.message = Some(Message { text, error: true }),
@@ -117,6 +119,9 @@ impl State {
             self.pane_scroll = 0;
         }
         self.selection = Some(detail);
+        if std::mem::take(&mut self.edit_selected) {
+            self.edit();
+        }
         self.notice_departure();
     }
 

@@ -2,7 +2,7 @@
 
 use crate::names;
 use std::collections::BTreeSet;
-use streamsan_model::{ContextId, LaneId, Overview, ProcessId};
+use streamsan_model::{ContextId, Entities, KernelId, LaneId, OpFilter, Overview, ProcessId};
 
 /// A line of the timelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +28,14 @@ impl Row {
 /// The shown rows.
 #[derive(Clone, Debug, Default)]
 pub struct RowFilter {
+    /// The filter as it was typed, divided at the commas.
+    pub parts: Vec<String>,
     /// Words, one of which a row's name must contain; all rows where there are none.
     pub words: Vec<String>,
+    /// Which operations are looked for.
+    pub operations: OpFilter,
+    /// The rows that hold such operations, once it is known which do.
+    pub hit: Option<BTreeSet<LaneId>>,
     /// Whether streams are shown that hold nothing but their creation.
     pub idle: bool,
     /// Rows at the top, in order.
@@ -37,19 +43,62 @@ pub struct RowFilter {
 }
 
 impl RowFilter {
-    /// The words of an input: `decode, host`.
-    pub fn set_words(&mut self, text: &str) {
-        self.words = text
-            .split(',')
-            .map(|word| word.trim().to_lowercase())
-            .filter(|word| !word.is_empty())
-            .collect();
+    /// Takes the parts of an input: `decode, host` are words of rows' names; `kernel:Mul`,
+    /// `file:train.py`, `function:step`, `allocation:kv_cache` and `stream:copy` say what is meant.
+    ///
+    /// # Errors
+    ///
+    /// A part that says something else, in words.
+    pub fn set(&mut self, text: &str, entities: &Entities) -> Result<(), String> {
+        let mut new = Self { idle: self.idle, pinned: self.pinned.clone(), ..Self::default() };
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let (subject, word) = match part.split_once(':') {
+                // `at::native` is no subject.
+                Some((subject, word)) if !word.starts_with(':') => (subject.trim(), word.trim()),
+                _ => ("stream", part),
+            };
+            if word.is_empty() {
+                return Err(format!("{subject}: what of it?"));
+            }
+            let operations = &mut new.operations;
+            match subject {
+                "stream" | "row" | "thread" => new.words.push(word.to_lowercase()),
+                "kernel" => {
+                    operations.kernels.get_or_insert_default().extend(kernels(word, entities));
+                }
+                "file" => operations.files.push(word.to_owned()),
+                "function" | "fn" => operations.functions.push(word.to_owned()),
+                "allocation" | "alloc" => operations.allocations.push(word.to_owned()),
+                _ => {
+                    return Err(format!(
+                        "{subject:?} is none of stream, kernel, file, function, allocation"
+                    ));
+                }
+            }
+            new.parts.push(part.to_owned());
+        }
+        *self = new;
+        Ok(())
+    }
+
+    /// Whether nothing is filtered.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Shows all rows again.
+    pub fn clear(&mut self) {
+        *self =
+            Self { idle: self.idle, pinned: std::mem::take(&mut self.pinned), ..Self::default() };
     }
 
     fn shows(&self, overview: &Overview, lane: usize) -> bool {
         let row = &overview.lanes[lane];
         let idle = matches!(row.id, LaneId::Stream(_)) && row.operations <= 1;
-        if idle && !self.idle && self.words.is_empty() {
+        if self.hit.as_ref().is_some_and(|hit| !hit.contains(&row.id)) {
+            return false;
+        }
+        if idle && !self.idle && self.is_empty() {
             return false;
         }
         let name = names::lane(&overview.entities, row).to_lowercase();
@@ -61,11 +110,7 @@ impl RowFilter {
         let idle = |row: &&streamsan_model::Lane| {
             matches!(row.id, LaneId::Stream(_)) && row.operations <= 1
         };
-        if self.idle || !self.words.is_empty() {
-            0
-        } else {
-            overview.lanes.iter().filter(idle).count()
-        }
+        if self.idle || !self.is_empty() { 0 } else { overview.lanes.iter().filter(idle).count() }
     }
 
     /// The rows, grouped by process, then context, host threads first. Headlines stand only where
@@ -79,7 +124,7 @@ impl RowFilter {
         };
         let mut shown: Vec<usize> =
             (0..overview.lanes.len()).filter(|&lane| self.shows(overview, lane)).collect();
-        if shown.is_empty() && self.words.is_empty() {
+        if shown.is_empty() && self.is_empty() {
             // A trace of idle streams only is not an empty one.
             shown = (0..overview.lanes.len()).collect();
         }
@@ -102,5 +147,48 @@ impl RowFilter {
             rows.push(Row::Lane(lane));
         }
         rows
+    }
+}
+
+/// Kernels whose name, in any of its forms, contains a word in any case of letters.
+fn kernels(word: &str, entities: &Entities) -> Vec<KernelId> {
+    let word = word.to_lowercase();
+    let named = |name: String| name.to_lowercase().contains(&word);
+    let found = entities.kernels().filter(|kernel| {
+        let forms = [names::label, names::full, str::to_owned];
+        forms.iter().any(|form| named(form(&kernel.name)))
+    });
+    found.map(|kernel| kernel.id).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RowFilter;
+    use streamsan_model::{Entities, Entity, Kernel, KernelId};
+
+    #[test]
+    fn filters_say_what_they_mean() {
+        let mut entities = Entities::default();
+        for (id, name) in [(0, "_Z5scalePfi"), (1, "_ZN2at6native13reduce_kernelILi512ELi1EEEvT_")]
+        {
+            let kernel = Kernel { id: KernelId(id), name: name.to_owned(), params: vec![] };
+            entities.declare(Entity::Kernel(kernel));
+        }
+        let mut filter = RowFilter::default();
+        filter.set("Decode, kernel:NATIVE, file:train.py, alloc:kv", &entities).expect("a filter");
+        assert_eq!(filter.words, ["decode"]);
+        assert_eq!(filter.operations.kernels, Some(vec![KernelId(1)]));
+        assert_eq!(filter.operations.files, ["train.py"]);
+        assert_eq!(filter.operations.allocations, ["kv"]);
+        filter.set("at::native", &entities).expect("a word");
+        assert_eq!(filter.words, ["at::native"]);
+        assert!(filter.operations.is_empty());
+        filter.set("kernel:none", &entities).expect("a filter");
+        assert_eq!(filter.operations.kernels, Some(vec![]));
+        let before = filter.parts.clone();
+        for wrong in ["colour:red", "kernel:"] {
+            assert!(filter.set(wrong, &entities).is_err(), "{wrong}");
+            assert_eq!(filter.parts, before);
+        }
     }
 }

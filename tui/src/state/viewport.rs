@@ -82,6 +82,21 @@ impl Viewport {
         self.hold(keep, column);
     }
 
+    /// Whether the whole axis is shown.
+    pub fn is_whole(&self) -> bool {
+        self.scale >= self.widest()
+    }
+
+    /// Zooms in as far as another axis is, around a position; without one, around the same part of
+    /// the axis.
+    pub fn zoom_as(&mut self, other: &Self, keep: Option<u64>) {
+        let part = u128::from(other.middle().saturating_sub(other.span.start));
+        let same = part * u128::from(self.span.len()) / u128::from(other.span.len().max(1));
+        let same = self.span.start.saturating_add(u64::try_from(same).unwrap_or(u64::MAX));
+        let same = same.min(self.span.end.saturating_sub(1));
+        self.zoom(other.widest().saturating_sub(other.scale), keep.unwrap_or(same));
+    }
+
     /// Shows a position in a column, as far as the trace reaches.
     pub fn hold(&mut self, position: u64, column: u32) {
         let before = self.positions(column.into());
@@ -193,6 +208,7 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Move {
         Zoom(i8, u64),
+        ZoomAs(i8, u64),
         Pan(i64),
         Reveal(u64),
         Frame(u64, u64),
@@ -203,6 +219,7 @@ mod tests {
     fn moves() -> impl Strategy<Value = Move> {
         prop_oneof![
             (-3i8..4, any::<u64>()).prop_map(|(by, at)| Move::Zoom(by, at)),
+            (0i8..9, any::<u64>()).prop_map(|(by, at)| Move::ZoomAs(by, at)),
             (-400i64..400).prop_map(Move::Pan),
             any::<u64>().prop_map(Move::Reveal),
             (any::<u64>(), any::<u64>()).prop_map(|(a, b)| Move::Frame(a, b)),
@@ -229,6 +246,12 @@ mod tests {
                 match step {
                     Move::Zoom(by, at) => view.zoom(by, inside(at)),
                     Move::Pan(by) => view.pan(by),
+                    Move::ZoomAs(by, at) => {
+                        let span = Span { start: 7, end: 7 + (1 << 20) };
+                        let mut other = Viewport::whole(Axis::Issue, span, columns);
+                        other.zoom(by, 7 + at % (1 << 20));
+                        view.zoom_as(&other, (by % 2 == 0).then(|| inside(at)));
+                    }
                     Move::Reveal(at) => {
                         view.reveal(inside(at));
                         prop_assert!(view.grid().column(inside(at)).is_some(), "{:?}", view);

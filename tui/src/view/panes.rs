@@ -1,7 +1,7 @@
 //! The pane: its tabs, and the contents of the chosen tab.
 
 use super::styled::{Text, plain};
-use super::{details, explanation, line_of, memory, put, races, statistics};
+use super::{bytes, details, explanation, line_of, memory, put, races, statistics};
 use crate::state::{Focus, Pane};
 use crate::{State, Theme};
 use ratatui::buffer::Buffer;
@@ -52,6 +52,7 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
     match state.pane {
         Pane::Races => races::draw(state, theme, content, buffer),
         Pane::Memory => memory::draw(state, theme, content, buffer),
+        Pane::Bytes => bytes::draw(state, theme, content, buffer),
         _ => {
             let lines = lines(state, usize::from(area.width));
             let last = lines.len().saturating_sub(usize::from(content.height));
@@ -75,7 +76,7 @@ fn lines(state: &State, width: usize) -> Vec<Text> {
         Pane::Statistics => statistics::lines(state),
         Pane::Explanation => explanation::lines(state, width),
         Pane::Output => output(state).map(plain).collect(),
-        Pane::Races | Pane::Memory => Vec::new(),
+        Pane::Races | Pane::Memory | Pane::Bytes => Vec::new(),
     }
 }
 
@@ -89,6 +90,7 @@ pub(crate) fn pane_wants(state: &State) -> usize {
     match state.pane {
         Pane::Races => 1 + state.list.shown.len(),
         Pane::Memory => memory::lines(state),
+        Pane::Bytes => bytes::lines(state),
         Pane::Output => output(state).count(),
         _ => pane_lines(state),
     }
@@ -104,6 +106,7 @@ pub(crate) fn selected_text(state: &State) -> String {
     let lines = match state.pane {
         Pane::Races => return races::selected(state).unwrap_or_default(),
         Pane::Memory => return memory::selected(state).unwrap_or_default(),
+        Pane::Bytes => return bytes::selected(state).unwrap_or_default(),
         Pane::Explanation => return explanation::copied(state),
         Pane::Details => details::lines(state),
         Pane::Statistics => statistics::lines(state),

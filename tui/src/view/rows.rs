@@ -13,7 +13,8 @@ use crate::{State, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
-use streamsan_model::{Cell, Grid, Lane, LaneId, OpGroup, Overview};
+use std::collections::HashSet;
+use streamsan_model::{Cell, Grid, Lane, LaneId, OpGroup, Overview, Place};
 
 /// Operations of a column that reach the top of a row where no column holds more.
 const LEAST: u64 = 3;
@@ -41,6 +42,7 @@ pub(super) fn draw(
             .unwrap_or(1)
             .max(LEAST),
         front: front(state, view.grid()),
+        hits: hits(state, view.grid()),
     };
     for row in shown {
         match row.row {
@@ -73,6 +75,13 @@ fn front(state: &State, grid: Grid) -> Option<[(LaneId, Option<u32>); 2]> {
     Some([side(finding.first.op)?, side(finding.second.op)?])
 }
 
+/// The columns of the operations that the filter finds.
+fn hits(state: &State, grid: Grid) -> Option<HashSet<(LaneId, u32)>> {
+    let hits = state.hits.as_ref()?;
+    let column = |place: &Place| Some((place.lane, grid.column(place.on(grid.axis)?)?));
+    Some(hits.places.iter().filter_map(|(_, place)| column(place)).collect())
+}
+
 fn draw_headline(theme: Theme, overview: &Overview, area: Rect, row: Row, buffer: &mut Buffer) {
     let text = match row {
         Row::Process(id) => names::process(&overview.entities, id),
@@ -97,6 +106,8 @@ struct Canvas<'a> {
     /// The most operations of a cell on the screen.
     most: u64,
     front: Option<[(LaneId, Option<u32>); 2]>,
+    /// The columns in which the filter finds operations.
+    hits: Option<HashSet<(LaneId, u32)>>,
 }
 
 impl Canvas<'_> {
@@ -125,8 +136,15 @@ impl Canvas<'_> {
         };
         let lines = row.gap().map_or(row.top, |gap| gap + 1)..row.top + row.height;
         let name = names::lane(&overview.entities, lane);
-        let mut more = vec![names::plural(lane.operations, "operation")];
-        let is_side = |place: &&streamsan_model::Place| place.lane == lane.id;
+        let mut more = vec![match &self.state.hits {
+            Some(hits) => {
+                let found = hits.lanes.binary_search_by_key(&lane.id, |(lane, _)| *lane);
+                let count = found.map_or(0, |place| hits.lanes[place].1);
+                format!("{} of {} hit", names::number(count), names::number(lane.operations))
+            }
+            None => names::plural(lane.operations, "operation"),
+        }];
+        let is_side = |place: &&Place| place.lane == lane.id;
         let sides = self.state.race_places.iter().filter(is_side).count();
         if let Some(stream) = lane.stream.as_ref().filter(|stream| stream.name.is_some()) {
             more.insert(0, stream.kind.description().to_owned());
@@ -169,9 +187,11 @@ impl Canvas<'_> {
             if x >= area.right() || area.height == 0 {
                 continue;
             }
-            let depth = self.depth(lane, u32::from(column), cell);
+            let depth = self.depth(lane, u32::from(column));
             self.block(cell, depth, x, row, buffer);
-            if let Some(name) = cell.name.as_ref().filter(|_| loaded == self.grid) {
+            let name =
+                cell.name.as_ref().filter(|_| loaded == self.grid && !self.is_left_out(depth));
+            if let Some(name) = name {
                 let next = cells.get(place + 1).map_or(self.grid.columns, |next| next.column);
                 let room = u16::try_from(next).unwrap_or(u16::MAX).saturating_sub(1);
                 let end = area.x.saturating_add(self.areas.label).saturating_add(room);
@@ -183,11 +203,18 @@ impl Canvas<'_> {
         }
     }
 
-    fn depth(&self, lane: LaneId, column: u32, _: &Cell) -> Depth {
-        match &self.front {
-            Some(sides) if !sides.contains(&(lane, Some(column))) => Depth::Back,
-            _ => Depth::Front,
-        }
+    fn depth(&self, lane: LaneId, column: u32) -> Depth {
+        let is_front = match (&self.front, &self.hits) {
+            (Some(sides), _) => sides.contains(&(lane, Some(column))),
+            (None, Some(hits)) => hits.contains(&(lane, column)),
+            (None, None) => true,
+        };
+        if is_front { Depth::Front } else { Depth::Back }
+    }
+
+    /// Whether a letter stands back behind a filter where no colour tells that.
+    fn is_left_out(&self, depth: Depth) -> bool {
+        depth == Depth::Back && self.front.is_none() && !self.theme.is_coloured()
     }
 
     /// A letter and its bar.
@@ -196,6 +223,9 @@ impl Canvas<'_> {
         let (symbol, style, bar) = match (cell.findings > 0, depth) {
             (true, Depth::Front) => (self.race_symbol(cell), theme.race(), theme.race_mark()),
             (true, Depth::Back) => (self.race_symbol(cell), theme.other_race(), theme.race_mark()),
+            (false, _) if self.is_left_out(depth) => {
+                (theme.pick("·", "-"), Style::new(), Style::new())
+            }
             (false, _) => (
                 letter(cell.group, cell.operations > 1),
                 theme.block(cell.group, depth),
@@ -209,7 +239,11 @@ impl Canvas<'_> {
         // Logarithmic, so that a few operations are seen beside many.
         let part = (cell.operations.max(1) as f64).ln_1p() / (self.most as f64).ln_1p();
         // A side of a race is never overlooked.
-        let part = if cell.findings > 0 { 1.0 } else { part };
+        let part = match cell.findings {
+            0 if self.is_left_out(depth) => 0.0,
+            0 => part,
+            _ => 1.0,
+        };
         let mut eighths = (part * (room + 8) as f64).round() as usize;
         eighths = eighths.saturating_sub(8).min(room);
         for y in (top..letters).rev() {

@@ -17,7 +17,10 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
     if let Some(input) = &state.input {
         let x = put(buffer, area, area.x, input.kind.description(), theme.dim());
         let x = put(buffer, area, x, &theme.plain(input.text.clone()), Style::new());
-        put(buffer, area, x, " ", Style::new().add_modifier(Modifier::REVERSED));
+        let x = put(buffer, area, x, " ", Style::new().add_modifier(Modifier::REVERSED));
+        if input.text.is_empty() {
+            put(buffer, area, x + 1, input.kind.hint(), theme.dim());
+        }
         return;
     }
     let (text, style) = match (&state.message, state.pending) {
@@ -59,6 +62,9 @@ fn standing(state: &State) -> String {
             side_name(&finding.first),
             side_name(&finding.second)
         );
+    }
+    if let Some(words) = state.filter_in_words() {
+        return words;
     }
     let hidden = state.open.as_ref().map_or(0, |open| state.filter.hidden_idle(&open.overview));
     let idle =

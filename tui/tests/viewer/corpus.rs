@@ -201,11 +201,23 @@ fn document() -> String {
          that carries it comes behind.\n\n\
          The pane takes the lines that its content needs and leaves the rows what they need; `<` \
          and `>`, or the mouse on its\ntabs, make it shorter and taller, `|` lets it choose again.\n\n\
-         `x` switches the axis. *Issue order* is the order of the calls. *Host issue time* is when \
+         `x` switches the axis and keeps the zoom. *Issue order* is the order of the calls. *Host issue time* is when \
          the host made them: it says\nnothing of when the GPU did the work, and nothing is drawn as \
          a duration. *Logical order* is the happens-before depth:\nthe length of the longest \
          documented chain of operations that ends in one. What has the same depth is unordered.\n\n\
          {}\n\
+         ## Filters, sources and bytes\n\n`\\` filters: words of rows' names, and operations by \
+         `kernel:`, `file:`, `function:` (of the call's stack), `allocation:`\n(by id or name); \
+         several, divided by commas, must all be met, of one kind one is enough. The last line \
+         counts the hits,\nrows without one go, what is no hit stands back (`·` without colours), and \
+         `n` and `N` go from hit to hit. At most\n10,000 hits are marked; all are counted.\n\n\
+         `e` opens the editor that `VISUAL` or `EDITOR` names at the line of the program that made \
+         the selected call. Where the\nprogram ran elsewhere, the file is looked for by the end of its \
+         path below the working directory.\n\n\
+         `6` shows the bytes of memory over the whole trace, and who holds most of them: by \
+         allocation or, with `S`, by the line\nof the program that allocated. Enter shows the uses of \
+         an allocation. Bytes count from the\nallocating call to the freeing one, in the order of \
+         the calls; ordinary host memory is left out.\n\n{}\n\
          ## A race\n\n`r` goes from race to race. Both accesses are framed, and both rows are on \
          the screen. The two sides, with the\nnumbers that the words about the race give them, and \
          the edge that is missing are the brightest things there: all\nelse stands back. With colours \
@@ -225,6 +237,7 @@ fn document() -> String {
          to its last commit.\n",
         recorded("jjwf"),
         recorded("jjxxwwwf"),
+        recorded("6"),
         race("r5"),
         race("r3<enter><enter>"),
         include_str!("while_it_runs.md"),

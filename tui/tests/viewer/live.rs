@@ -259,7 +259,7 @@ fn output_of_the_program_has_a_pane_that_shows_its_end() {
         live.look();
     };
     print(&mut live, 0..50);
-    live.driver.keys("6");
+    live.driver.keys("7");
     assert_eq!(live.driver.state.pane, Pane::Output);
     assert!(live.driver.text().contains("line 49"));
     print(&mut live, 50..60);
@@ -282,9 +282,9 @@ fn output_of_the_program_has_a_pane_that_shows_its_end() {
 #[test]
 fn trace_of_the_past_has_no_output_and_follows_nothing() {
     let mut driver = Driver::new(Default::default(), 100, 30);
-    driver.keys("6");
+    driver.keys("7");
     assert_eq!(driver.state.pane, Pane::Details);
-    assert!(!driver.text().contains("6 output"));
+    assert!(!driver.text().contains("7 output"));
     driver.keys("F");
     assert!(driver.text().contains("the trace is finished"), "{}", driver.text());
 }

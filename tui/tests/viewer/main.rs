@@ -7,6 +7,8 @@ mod documents;
 #[cfg(test)]
 mod driver;
 #[cfg(test)]
+mod filters;
+#[cfg(test)]
 mod live;
 #[cfg(test)]
 mod picture;

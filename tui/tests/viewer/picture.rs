@@ -17,7 +17,7 @@ use streamsan_tui::state::RowOnScreen;
 use streamsan_tui::{Glyphs, Palette, Theme};
 
 pub(crate) const SIZES: [(u16, u16); 4] = [(60, 16), (80, 24), (120, 40), (200, 60)];
-const PALETTES: [Palette; 4] =
+pub(crate) const PALETTES: [Palette; 4] =
     [Palette::TrueColour, Palette::Colours256, Palette::Colours16, Palette::Plain];
 
 fn themes() -> impl Iterator<Item = Theme> {
@@ -25,20 +25,26 @@ fn themes() -> impl Iterator<Item = Theme> {
     PALETTES.into_iter().flat_map(move |palette| glyphs.map(|glyphs| Theme { palette, glyphs }))
 }
 
-fn recorded(name: &str) -> Driver {
+pub(crate) fn recorded(name: &str) -> Driver {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces/recorded");
-    Driver::over(Reader::open(&folder.join(name)).unwrap(), name, 80, 24)
+    let title = name.rsplit('/').next().unwrap_or(name);
+    Driver::over(Reader::open(&folder.join(name)).unwrap(), title, 80, 24)
 }
 
 /// The cells of a column of a row, from the letter upwards to below the gap.
-fn column(driver: &Driver, buffer: &Buffer, row: &RowOnScreen, column: u32) -> Vec<Cell> {
+pub(crate) fn column(
+    driver: &Driver,
+    buffer: &Buffer,
+    row: &RowOnScreen,
+    column: u32,
+) -> Vec<Cell> {
     let areas = driver.state.areas();
     let x = areas.label + u16::try_from(column).unwrap();
     let first = row.gap().map_or(row.top, |gap| gap + 1);
     (first..=row.letters()).rev().map(|line| buffer[(x, areas.rows.y + line)].clone()).collect()
 }
 
-fn row_of(driver: &Driver, lane: LaneId) -> RowOnScreen {
+pub(crate) fn row_of(driver: &Driver, lane: LaneId) -> RowOnScreen {
     let overview = &driver.state.open.as_ref().unwrap().overview;
     let is_it = |row: &&RowOnScreen| row.row.lane().is_some_and(|l| overview.lanes[l].id == lane);
     *driver.state.visible_rows().iter().find(is_it).expect("the row is on the screen")
@@ -345,6 +351,58 @@ fn the_reports_colours_stay_in_the_pane() {
             let red = if palette == Palette::Plain { Color::Reset } else { Color::Red };
             assert_eq!((buffer[(0, line)].fg, buffer[(7, line)].fg), (red, Color::Reset));
             assert!(buffer[(0, line)].modifier.contains(Modifier::BOLD));
+        }
+    }
+}
+
+/// The first `x` shows as much of the other axis as was shown of the one before.
+#[test]
+fn the_zoom_stays_on_the_next_axis() {
+    for size in SIZES {
+        let mut driver = recorded("pytorch.db");
+        driver.resize(size).keys("jjwwwwf");
+        let bracket = |driver: &Driver| {
+            let area = driver.state.areas().minimap;
+            let buffer = driver.buffer(Theme::default());
+            let shown = (0..area.width).filter(|&x| buffer[(x, area.y)].bg != Color::Reset);
+            (shown.count(), usize::from(area.width - driver.state.areas().label))
+        };
+        let (before, _) = bracket(&driver);
+        assert!(before > 0, "{size:?}");
+        for axis in ["host issue time", "logical order"] {
+            driver.keys("x");
+            assert!(driver.lines(Theme::default())[0].contains(axis) || size.0 < 80);
+            let (after, all) = bracket(&driver);
+            assert!(after > 0 && after < all / 2, "{size:?} {axis}: {after} of {all}");
+            // The operation that was selected is on the screen.
+            let row = row_of(&driver, driver.state.selection.as_ref().unwrap().place.lane);
+            let y = driver.state.areas().rows.y + row.letters();
+            let buffer = driver.buffer(Theme::default());
+            let is_selected = |x: u16| buffer[(x, y)].modifier.contains(Modifier::UNDERLINED);
+            let label = driver.state.areas().label;
+            assert!((label..size.0).any(is_selected), "{size:?} {axis}");
+        }
+    }
+}
+
+#[test]
+fn a_framed_race_is_framed_on_the_next_axis() {
+    for size in SIZES {
+        let mut driver = Driver::new(Shape::default(), size.0, size.1);
+        driver.keys("r");
+        for axis in [Axis::Time, Axis::Logical] {
+            driver.keys("x");
+            let grid = driver.state.view().unwrap().grid();
+            assert_eq!(grid.axis, axis);
+            assert!(!driver.state.view().unwrap().is_whole(), "{size:?}");
+            let finding = driver.state.current_finding().unwrap();
+            let buffer = driver.buffer(Theme::default());
+            for side in [&finding.first, &finding.second] {
+                let place = driver.state.place_of(side.op).unwrap();
+                let at = grid.column(place.on(axis).unwrap()).expect("on the screen");
+                let bar = column(&driver, &buffer, &row_of(&driver, place.lane), at);
+                assert_eq!(bar[0].bg, Color::Indexed(166), "{size:?} {axis:?}");
+            }
         }
     }
 }

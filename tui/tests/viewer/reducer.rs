@@ -3,7 +3,7 @@
 use crate::driver::{Driver, parse};
 use crate::trace::Shape;
 use std::collections::BTreeSet;
-use streamsan_model::{Axis, LaneId, StreamId};
+use streamsan_model::{Axis, FootprintBy, LaneId, StreamId};
 use streamsan_tui::query::{Request, Target};
 use streamsan_tui::state::{Effect, Focus, Pane, Row, SortBy};
 use streamsan_tui::{Command, State, TABLE, command_for};
@@ -138,6 +138,23 @@ const CASES: &[Case] = &[
         lanes == 1 && b.rows.len() > 3
     }),
     (Command::Filter, "", "\\decode, thread<enter>", |_, a| a.state.rows.len() > 2),
+    (Command::Filter, "", "\\kernel:reduce<enter>", |_, a| {
+        let hits = a.state.hits.as_ref().unwrap();
+        hits.total == 40
+            && hits.lanes.len() == 1
+            && a.state.rows.iter().filter_map(|r| r.lane()).count() == 1
+    }),
+    (Command::SearchNext, "\\kernel:reduce<enter>", "n", |b, a| selected(a) == before(b) + 16),
+    (Command::SearchPrevious, "\\kernel:reduce<enter>n", "N", |b, a| selected(a) + 16 == before(b)),
+    (Command::Filter, "", "\\kernel:none<enter>", |_, a| {
+        a.state.rows.is_empty() && message(&a.state).contains("no operation matches")
+    }),
+    (Command::Filter, "", "\\colour:red<enter>", |b, a| {
+        a.state.rows.len() == b.rows.len() && message(&a.state).contains("is none of")
+    }),
+    (Command::Back, "\\kernel:reduce<enter>", "<esc>", |b, a| {
+        a.state.hits.is_none() && a.state.rows.len() > b.rows.len()
+    }),
     (Command::Filter, "", "\\none such<enter>", |_, a| {
         a.state.rows.is_empty() && message(&a.state).contains("no row matches")
     }),
@@ -161,9 +178,14 @@ const CASES: &[Case] = &[
         let (place, text) = a.state.explanation.as_ref().unwrap();
         Some(*place) == a.state.finding && text.contains("why these are unordered")
     }),
-    (Command::PaneOutput, "", "6", |_, a| a.state.pane == Pane::Details),
+    (Command::PaneBytes, "", "6", |_, a| a.state.footprint.known.is_some()),
+    (Command::Sort, "6", "S", |_, a| {
+        let (by, _) = a.state.footprint.known.as_ref().unwrap();
+        *by == FootprintBy::Site && a.state.pane == Pane::Bytes
+    }),
+    (Command::PaneOutput, "", "7", |_, a| a.state.pane == Pane::Details),
     (Command::NextPane, "", "<tab>", |_, a| a.state.pane == Pane::Races),
-    (Command::PreviousPane, "", "<backtab>", |_, a| a.state.pane == Pane::Explanation),
+    (Command::PreviousPane, "", "<backtab>", |_, a| a.state.pane == Pane::Bytes),
     (Command::Enter, "", "<enter>", |_, a| a.state.focus == Focus::Pane),
     (Command::Enter, "2<enter>jj", "<enter>", |_, a| a.state.finding == Some(2)),
     (Command::Enter, "r<enter>", "<enter>", |_, a| {
@@ -188,6 +210,7 @@ const CASES: &[Case] = &[
     (Command::Palette, "", ":#25<enter>", |_, a| selected(a) == 25),
     (Command::Palette, "", ":zzzz<enter>", |_, a| message(&a.state).contains("no command")),
     (Command::Palette, "", ":axis<back><back><back><back><back>", |_, a| a.state.input.is_none()),
+    (Command::Edit, "", "e", |_, a| message(&a.state).contains("no line of the source")),
     (Command::ToggleMouse, "", "M", |_, a| !a.state.mouse),
     (Command::Help, "", "?", |_, a| a.state.help == Some(0)),
     (Command::Help, "?", "jj", |_, a| a.state.help == Some(2)),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use streamsan_model::*;
 use streamsan_store::{Reader, Writer};
 use streamsan_tui::Theme;
-use streamsan_tui::state::Pane;
+use streamsan_tui::state::{Effect, Pane};
 
 /// The letters of the rows of this name.
 fn rows(driver: &Driver, name: &str) -> Vec<String> {
@@ -295,4 +295,25 @@ fn a_selected_race_stays_when_it_is_found_again() {
             None => assert!(text.contains("the race that was selected is none any more"), "{text}"),
         }
     }
+}
+
+/// The innermost line of the program, not one of the library that it calls.
+#[test]
+fn the_editor_opens_at_the_programs_own_line() {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces/recorded/racy/torch_unordered.db");
+    let mut driver = Driver::over(Reader::open(&path).unwrap(), "torch.db", 120, 40);
+    // As fast as hands are: the operation is still being selected.
+    for key in crate::driver::parse("re") {
+        driver.state.key(key);
+    }
+    assert!(driver.state.take_effects().is_empty());
+    driver.settle();
+    let effects = driver.state.take_effects();
+    let [Effect::Edit(place)] = &effects[..] else {
+        panic!("an editor");
+    };
+    assert!(place.file.ends_with("tests/gpu/programs/torch_unordered.py"), "{place:?}");
+    driver.resize((120, 200));
+    assert!(driver.text().contains(&format!("torch_unordered.py:{} in consume", place.line)));
 }

@@ -70,9 +70,58 @@ fn race_of_the_demo_is_one_key_away() {
     terminal.shows("1 race ");
     terminal.keys(&["r"]);
     terminal.shows_all(&["race 1/", "certain"]);
-    terminal.keys(&["5", "e"]);
+    terminal.keys(&["5", "z"]);
     terminal.shows("no happens-before path");
     terminal.keys(&["C-c"]);
+    terminal.shows("left with 0");
+}
+
+/// The editor has the terminal for itself: no alternate screen, lines are lines; afterwards the viewer
+/// is there again, and takes keys.
+#[test]
+fn editor_is_opened_at_the_line_and_the_viewer_comes_back() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    // The file is looked for by the end of its path where the program ran elsewhere.
+    let source = folder.path().join("tests/gpu/programs/torch_unordered.py");
+    std::fs::create_dir_all(source.parent().expect("a folder")).expect("made");
+    std::fs::write(&source, "import torch\n").expect("written");
+    let editor = folder.path().join("editor");
+    let script = "#!/bin/sh\nstty -a | grep -o ' icanon'\necho \"edits $*\"\nread line\necho \"read $line\"\nread line\n";
+    std::fs::write(&editor, script).expect("written");
+    let trace = quoted(&recorded("racy/torch_unordered.db"));
+    let environment = format!(
+        "cd {}; LC_ALL=C.UTF-8 EDITOR=false VISUAL='sh ./editor -x'",
+        quoted(folder.path())
+    );
+    let terminal = start("editor", &environment, &trace);
+    terminal.shows("1 race ");
+    terminal.keys(&["r"]);
+    terminal.shows("race 1/");
+    terminal.keys(&["e"]);
+    let screen = terminal.shows_all(&["edits -x +", "torch_unordered.py"]);
+    assert!(screen.contains(" icanon"), "{screen}");
+    terminal.is_a_shells();
+    terminal.keys(&["o", "n", "e", "Enter"]);
+    terminal.shows("read one");
+    terminal.keys(&["Enter"]);
+    terminal.shows_all(&["axis: issue order", "edited "]);
+    terminal.keys(&["?"]);
+    escape(&terminal, "Keys of streamsan view");
+    terminal.keys(&["q"]);
+    terminal.shows("left with 0");
+    terminal.is_a_shells();
+}
+
+#[test]
+fn editor_that_fails_is_told() {
+    let trace = quoted(&recorded("racy/torch_unordered.db"));
+    let terminal = start("no-editor", "cd /; LC_ALL=C.UTF-8 VISUAL= EDITOR=", &trace);
+    terminal.shows("1 race ");
+    terminal.keys(&["r"]);
+    terminal.shows("race 1/");
+    terminal.keys(&["e"]);
+    terminal.shows("neither VISUAL nor EDITOR names an editor");
+    terminal.keys(&["q"]);
     terminal.shows("left with 0");
 }
 
@@ -89,7 +138,7 @@ fn text_trace_is_looked_at_and_leaves_nothing_behind() {
     terminal.shows_all(&["racy.trace", "3 operations", "1 race "]);
     terminal.keys(&["r"]);
     terminal.shows_all(&["race 1/", "certain"]);
-    terminal.keys(&["5", "e"]);
+    terminal.keys(&["5", "z"]);
     terminal.shows("no happens-before path");
     terminal.keys(&["q"]);
     terminal.shows("left with 0");
