@@ -4,26 +4,15 @@
 //! Drawn and copied text is checked once more as a whole.
 
 use std::fmt::Write;
+pub(crate) use streamsan_model::number;
 use streamsan_model::{
-    Allocation, Axis, ByteRange, Entities, Lane, LaneId, MemoryKind, ProcessId, StreamId, Tally,
+    Allocation, Axis, ByteRange, CallStack, Entities, Lane, MemoryKind, ProcessId, StackId,
+    StreamKind, Tally,
 };
 use streamsan_names::printable;
 
 /// Ranges from here on end nowhere: no memory is that large.
 const UNBOUNDED: u64 = 1 << 56;
-
-/// `18,233`.
-pub(crate) fn number(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
 
 /// `1 race`, `3 races`.
 pub(crate) fn plural(n: u64, word: &str) -> String {
@@ -116,40 +105,32 @@ pub(crate) fn full(mangled: &str) -> String {
     printable(whole.as_deref().unwrap_or(mangled)).into_owned()
 }
 
-/// `7 "decode" non-blocking`.
-pub(crate) fn stream(entities: &Entities, id: StreamId) -> String {
-    let mut text = format!("stream {id}");
-    if let Some(stream) = entities.stream(id) {
-        match &stream.name {
-            Some(name) => {
-                let _ = write!(text, " \"{}\" ({})", printable(name), stream.kind.description());
-            }
-            None => {
-                let _ = write!(text, " ({})", stream.kind.description());
-            }
-        }
-    }
-    text
+/// A call as the program made it, from its stack.
+pub(crate) fn call(api: &str, stack: &CallStack<'_>) -> String {
+    printable(stack.called(api)).into_owned()
 }
 
-/// A side of a finding or an operation: its stream, or the host.
-pub(crate) fn side(entities: &Entities, id: Option<StreamId>) -> String {
-    id.map_or_else(|| "host".to_owned(), |id| stream(entities, id))
+/// The same, where the stack is one of the overview's.
+pub(crate) fn call_at(entities: &Entities, api: &str, stack: Option<StackId>) -> String {
+    printable(entities.called(api, stack)).into_owned()
 }
 
-/// The name of a row.
-pub(crate) fn lane(entities: &Entities, lane: &Lane) -> String {
-    match (lane.id, &lane.stream) {
-        (LaneId::Host(id), _) => match entities.thread(id) {
-            Some(thread) => format!("thread {}", thread.tid),
-            None => format!("thread {id}"),
-        },
-        (LaneId::Stream(id), None) => format!("stream {id}"),
-        (LaneId::Stream(id), Some(stream)) => match &stream.name {
-            Some(name) => format!("{} ({id})", printable(name)),
-            None => format!("stream {id} {}", stream.kind.description()),
-        },
-    }
+/// The place of a call in the program: `train.py:12`. Only the end of the path is shown.
+fn place(entities: &Entities, stack: Option<StackId>) -> Option<String> {
+    let stack = CallStack::of(entities, stack)?;
+    let frame = stack.place()?;
+    let file = frame.file()?.rsplit('/').next().unwrap_or_default();
+    let line = frame.line().map_or_else(String::new, |line| format!(":{line}"));
+    Some(format!("{}{line}", printable(file)))
+}
+
+/// The words about a stream that its name does not have: its kind, and where it was created.
+pub(crate) fn about_stream(entities: &Entities, lane: &Lane) -> Vec<String> {
+    let Some(stream) = &lane.stream else { return Vec::new() };
+    let is_default = matches!(stream.kind, StreamKind::Legacy | StreamKind::PerThread);
+    let kind = (!is_default).then(|| stream.kind.description().to_owned());
+    let created = entities.creation_in_words(stream.id, |stack| place(entities, stack));
+    created.into_iter().chain(kind).collect()
 }
 
 /// The name of a process.

@@ -10,9 +10,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use streamsan_model::{
     AllocationId, Axis, CallCount, Cell, Detail, Finding, Footprint, FootprintBy, Grid, History,
-    Hits, Interrupt, LaneId, Lifetime, OpFilter, OpSeq, Overview, Place, QueryError, Strip,
-    TraceQuery,
+    Hits, Interrupt, LaneId, Lifetime, OpFilter, OpSeq, Overview, Place, QueryError, StreamId,
+    StreamNames, Strip, TraceQuery,
 };
+use streamsan_names::printable;
 
 /// Kinds of questions, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,14 +108,56 @@ impl Request {
 }
 
 /// The data that is known once a trace is open.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Opened {
     /// The overview of the trace.
     pub overview: Overview,
+    /// The names of its streams.
+    streams: StreamNames,
     /// All findings, by the later operation.
     pub findings: Vec<Finding>,
     /// Where their sides are drawn.
     pub places: Places,
+}
+
+impl Opened {
+    pub(crate) fn new(overview: Overview, findings: Vec<Finding>, places: Places) -> Self {
+        let streams = StreamNames::of(&overview.entities, printable);
+        Self { overview, streams, findings, places }
+    }
+
+    /// Takes a newer overview, answers the old one.
+    pub(crate) fn replace_overview(&mut self, overview: Overview) -> Overview {
+        self.streams = StreamNames::of(&overview.entities, printable);
+        std::mem::replace(&mut self.overview, overview)
+    }
+
+    /// The name of a stream, as the report has it.
+    pub(crate) fn stream(&self, id: StreamId) -> String {
+        self.streams.name(id, &self.overview.entities)
+    }
+
+    /// The same as the object of a sentence: `the default stream`.
+    pub(crate) fn the_stream(&self, id: StreamId) -> String {
+        let name = self.stream(id);
+        if name.starts_with("stream ") { name } else { format!("the {name}") }
+    }
+
+    /// The stream of an access or an operation, or the host.
+    pub(crate) fn side(&self, id: Option<StreamId>) -> String {
+        id.map_or_else(|| "host".to_owned(), |id| self.stream(id))
+    }
+
+    /// The name of a row.
+    pub(crate) fn lane(&self, id: LaneId) -> String {
+        match id {
+            LaneId::Stream(id) => self.stream(id),
+            LaneId::Host(id) => match self.overview.entities.thread(id) {
+                Some(thread) => format!("thread {}", thread.tid),
+                None => format!("thread {id}"),
+            },
+        }
+    }
 }
 
 /// Where operations are drawn, by issue order.
@@ -184,11 +227,11 @@ const ALLOCATIONS: u32 = 1000;
 pub fn answer(query: &dyn TraceQuery, explain: &mut Explain, request: &Request) -> Answer {
     let mut answer = || -> Result<Answer, QueryError> {
         Ok(match request {
-            Request::Open => Answer::Opened(Box::new(Opened {
-                overview: query.overview()?,
-                findings: query.findings()?,
-                places: query.finding_places()?,
-            })),
+            Request::Open => Answer::Opened(Box::new(Opened::new(
+                query.overview()?,
+                query.findings()?,
+                query.finding_places()?,
+            ))),
             Request::Select(target) => {
                 let detail = find(query, target)?.map(|g| query.detail(g)).transpose()?;
                 Answer::Selected(detail.flatten().map(Box::new))

@@ -25,6 +25,7 @@ use crate::{State, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use ratatui::text::Line;
 use streamsan_names::printable_line;
 
 /// Draws the state.
@@ -51,6 +52,16 @@ fn put(buffer: &mut Buffer, area: Rect, x: u16, text: &str, style: Style) -> u16
     }
     let text = printable_line(text);
     buffer.set_stringn(x, area.y, text, usize::from(area.right() - x), style).0
+}
+
+/// The same; text that does not fit ends in a mark, so that no part of a name passes for the name.
+fn put_cut(buffer: &mut Buffer, area: Rect, text: &str, theme: Theme, style: Style) {
+    let text = theme.plain(text.to_owned());
+    put(buffer, area, area.x, &text, style);
+    let is_cut = Line::raw(printable_line(&text)).width() > usize::from(area.width);
+    if is_cut && area.width > 0 {
+        put(buffer, area, area.right() - 1, theme.pick("…", "."), style);
+    }
 }
 
 /// A line of an area.

@@ -21,6 +21,14 @@ impl<'a> CallStack<'a> {
         let runtime = self.frames.iter().take_while(|frame| is_of_the_runtime(frame));
         runtime.filter_map(|frame| runtime_function(frame.function()?)).last()
     }
+
+    /// The name of a call with this stack in the program's language: the runtime's where the stack
+    /// tells it, else the driver's without the suffixes that programs do not write.
+    pub fn called(&self, api: &'a str) -> &'a str {
+        // What the host does without the driver has no name in the runtime either.
+        let runtime = api.starts_with("cu").then(|| self.runtime_call()).flatten();
+        runtime.unwrap_or_else(|| without_version(api))
+    }
 }
 
 fn is_of_the_runtime(frame: &CallFrame<'_>) -> bool {
@@ -58,13 +66,12 @@ pub fn without_version(api: &str) -> &str {
 }
 
 impl Entities {
-    /// The name of a call in the program's language: the runtime's where the stack tells it, else
-    /// the driver's without the suffixes that programs do not write.
+    /// The name of a call in the program's language, as [`CallStack::called`].
     pub fn called<'a>(&'a self, api: &'a str, stack: Option<StackId>) -> &'a str {
-        // What the host does without the driver has no name in the runtime either.
-        let stack = stack.filter(|_| api.starts_with("cu"));
-        let runtime = CallStack::of(self, stack).and_then(|stack| stack.runtime_call());
-        runtime.unwrap_or_else(|| without_version(api))
+        match CallStack::of(self, stack) {
+            Some(stack) => stack.called(api),
+            None => without_version(api),
+        }
     }
 }
 

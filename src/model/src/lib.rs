@@ -34,11 +34,13 @@ mod kernel_code;
 mod kernel_gap;
 mod library;
 mod lint;
+mod number;
 mod operation;
 mod origin;
 mod query;
 mod range;
 mod stack;
+mod stream_names;
 mod table;
 mod tally;
 #[cfg(test)]
@@ -79,6 +81,7 @@ pub use kernel_code::{
 };
 pub use kernel_gap::KernelGap;
 pub use lint::Lint;
+pub use number::{number, ordinal};
 pub use operation::{Action, Copy, HostTime, Operation, Status, TraceItem};
 pub use origin::Origin;
 pub use query::{
@@ -87,6 +90,7 @@ pub use query::{
 };
 pub use range::ByteRange;
 pub use stack::{Frame, FramePlace, SourceFrame, Stack};
+pub use stream_names::{ShownName, StreamNames};
 pub use table::Table;
 pub use tally::Tally;
 pub use verdict::{IncompleteReason, Verdict, doubt_after_losses};

@@ -207,8 +207,8 @@ pub struct Cell {
     pub group: OpGroup,
     /// Number of sides of findings among the operations; never summed away.
     pub findings: u64,
-    /// The label of a lone operation with room behind it: the mangled name of its kernel, or its
-    /// entry point.
+    /// The label of a lone operation with room behind it: the mangled name of its kernel, or the
+    /// call as the program made it.
     pub name: Option<Arc<str>>,
 }
 
@@ -229,7 +229,8 @@ pub struct Overview {
     /// The axes of the trace, each with the positions that hold operations. Empty for an empty
     /// trace.
     pub axes: Vec<(Axis, Span)>,
-    /// Processes, threads, contexts, streams and kernels; no allocations, events or graphs.
+    /// Processes, threads, contexts, streams and kernels; no allocations, events or graphs. Of
+    /// stacks, those of findings and of the calls that created streams.
     pub entities: Entities,
     /// Number of operations.
     pub operations: u64,
@@ -291,7 +292,7 @@ pub struct Use {
     pub op: OpSeq,
     /// Its stream, if it has one.
     pub stream: Option<StreamId>,
-    /// Its entry point, or its kernel's mangled name.
+    /// The call as the program made it, or the mangled name of its kernel.
     pub name: Arc<str>,
     pub access: Access,
     /// The graph whose node makes the access, where the operation launches that graph or a graph
@@ -360,7 +361,8 @@ pub type Interrupt = Arc<dyn Fn() + Send + Sync>;
 
 /// Read access to a trace, window by window. The size of every answer is bounded by the screen,
 /// except for `overview`, `findings` and `calls`, which are asked once. `hits` and `footprint` go through
-/// all operations and all allocations.
+/// all operations and all allocations. Allocations have as their `api` the call as the program made
+/// it.
 ///
 /// # Errors
 ///

@@ -7,24 +7,12 @@ use crate::Report;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Write;
+pub(crate) use streamsan_model::number;
 use streamsan_model::{
     Action, Allocation, AllocationId, ContextId, Event, EventId, FindingAccess, IncompleteReason,
     MemoryKind, OpSeq, Operation, StackId,
 };
 use streamsan_names::{printable, printable_first, printable_line};
-
-/// `18,233`.
-pub(crate) fn number(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
 
 /// `3 races`, `1 race`.
 pub(crate) fn plural(n: u64, one: &str, many: &str) -> String {
@@ -241,13 +229,10 @@ impl Report<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{number, size};
+    use super::size;
 
     #[test]
     fn amounts() {
-        for (n, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_204_331, "1,204,331")] {
-            assert_eq!(number(n), text);
-        }
         for (n, text) in [
             (1, "1 byte"),
             (1023, "1,023 bytes"),

@@ -1,6 +1,5 @@
 //! The report: the common source of every form of output.
 
-use crate::streams::Namesakes;
 use crate::{
     Coverage, Effect, Folded, Group, HtmlInput, KnownUpstream, LintGroup, Settled, SourceLine,
     TextOptions, Unused, formats, json, text,
@@ -8,9 +7,9 @@ use crate::{
 use std::collections::BTreeMap;
 use streamsan_model::{
     Entities, Fingerprint, HostAccesses, IncompleteReason, OpSeq, Operation, QueryError, Severity,
-    Threshold, Verdict,
+    StreamNames, Threshold, Verdict,
 };
-use streamsan_names::{printable_json, printable_line, printable_text};
+use streamsan_names::{printable, printable_json, printable_line, printable_text};
 
 /// Characters of an id that stand for all of it, at least.
 const SHORTEST_ID: usize = 3;
@@ -54,7 +53,7 @@ pub struct Report<'a> {
     /// The effects of the proposed edges.
     pub(crate) effects: BTreeMap<(Fingerprint, Severity), Effect>,
     pub(crate) operations: BTreeMap<OpSeq, Operation>,
-    pub(crate) namesakes: Namesakes,
+    pub(crate) stream_names: StreamNames,
     /// The reports of the single traces, in a report over several.
     pub(crate) parts: Vec<Report<'a>>,
     /// The directory that paths of source files are shown relative to.
@@ -113,7 +112,7 @@ impl<'a> Report<'a> {
         }
         Self {
             verdict,
-            namesakes: Namesakes::of(input.entities),
+            stream_names: StreamNames::of(input.entities, printable),
             groups,
             lints,
             unused: Vec::new(),

@@ -10,13 +10,12 @@
 
 use crate::names::{number, plural, reason_in_words};
 use crate::report::decide_verdict;
-use crate::streams::Namesakes;
 use crate::{Coverage, Folded, Group, Input, LintGroup, Measured, Report, Unused};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use streamsan_model::{
-    Confidence, Fingerprint, HostAccesses, IncompleteReason, OpSeq, Severity, Verdict,
+    Confidence, Fingerprint, HostAccesses, IncompleteReason, OpSeq, Severity, StreamNames, Verdict,
 };
 use streamsan_names::printable;
 
@@ -159,7 +158,7 @@ impl<'a> Report<'a> {
             input,
             effects: BTreeMap::new(),
             operations: BTreeMap::new(),
-            namesakes: Namesakes::default(),
+            stream_names: StreamNames::of(first.input.entities, printable),
             directory: first.directory.clone(),
             settled: None,
             parts,

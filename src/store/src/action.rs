@@ -9,6 +9,9 @@ use streamsan_model::{
     MultiDeviceLaunch, OpGroup, OpSeq, Signals, SourceOrder, StreamId, SyncObject, Trigger,
 };
 
+/// The code of [`Action::StreamCreate`].
+pub(crate) const STREAM_CREATE: i64 = 6;
+
 /// Words of the action codes, in their order.
 pub(crate) const ACTIONS: [&str; 45] = [
     "other",
@@ -191,7 +194,9 @@ impl From<&Action> for ActionColumns {
             Action::ContextWaitEvent { context: c, event: e } => {
                 Self { action: 5, context: context(c), event: event(e), ..none }
             }
-            Action::StreamCreate { stream: s } => Self { action: 6, stream: stream(s), ..none },
+            Action::StreamCreate { stream: s } => {
+                Self { action: STREAM_CREATE, stream: stream(s), ..none }
+            }
             Action::StreamDestroy { stream: s } => Self { action: 7, stream: stream(s), ..none },
             Action::StreamSynchronize { stream: s } => {
                 Self { action: 8, stream: stream(s), ..none }
@@ -361,7 +366,7 @@ impl ActionColumns {
             3 => Action::ContextSynchronize { context: context()? },
             4 => Action::ContextRecordEvent { context: context()?, event: event()? },
             5 => Action::ContextWaitEvent { context: context()?, event: event()? },
-            6 => Action::StreamCreate { stream: stream()? },
+            STREAM_CREATE => Action::StreamCreate { stream: stream()? },
             7 => Action::StreamDestroy { stream: stream()? },
             8 => Action::StreamSynchronize { stream: stream()? },
             9 => Action::StreamQuery { stream: stream()? },

@@ -17,6 +17,7 @@
 
 mod action;
 mod coverage;
+mod creations;
 mod error;
 mod failures;
 mod footprint;

@@ -78,7 +78,16 @@ impl Reader {
     pub(crate) fn allocation(&self, id: AllocationId) -> Result<Option<Allocation>, Error> {
         let sql =
             format!("SELECT {ALLOCATION} FROM allocation a {ALLOCATION_TEXTS} WHERE a.id = ?");
-        Ok(self.rows(&sql, [id.0], allocation)?.pop())
+        let found = self.rows(&sql, [id.0], allocation)?.pop();
+        found.map(|allocation| self.in_programs_words(allocation)).transpose()
+    }
+
+    /// The allocation with its call as the program made it.
+    fn in_programs_words(&self, mut allocation: Allocation) -> Result<Allocation, Error> {
+        let (api, stack) = (allocation.api.as_str().into(), allocation.stack.map(|id| id.0));
+        let called = self.lod()?.called(self.connection(), &api, stack);
+        allocation.api = called.map_err(|e| self.failed(e))?.to_string();
+        Ok(allocation)
     }
 
     fn event(&self, id: EventId) -> Result<Option<Event>, Error> {
@@ -197,6 +206,10 @@ impl TraceQuery for Reader {
                 entities.declare(entity);
             }
         }
+        let mut stacks = self.note_creations(&mut entities)?;
+        let sides = "SELECT DISTINCT stack FROM finding_access WHERE stack IS NOT NULL";
+        stacks.extend(self.rows(sides, [], |row| row.get::<_, u32>(0))?);
+        self.ask(stacks::declare(self.connection(), stacks, &mut entities))?;
         let lanes = self.rows("SELECT lane, process, operations FROM lod_lane", [], |row| {
             let id = lane_of(row.get(0)?).ok_or_else(|| misfit(0))?;
             let stream = match id {
@@ -414,13 +427,17 @@ impl TraceQuery for Reader {
             MemoryKind::Pageable as i64
         );
         let g = |value: Option<i64>| value.map(|g| OpSeq(g as u64));
-        Ok(self.rows(&sql, [most], |row| {
+        let found = self.rows(&sql, [most], |row| {
             Ok(Lifetime {
                 allocation: allocation(row)?,
                 allocated: g(row.get("allocated")?),
                 freed: g(row.get("freed")?),
             })
-        })?)
+        })?;
+        let in_words = |life: Lifetime| {
+            Ok(Lifetime { allocation: self.in_programs_words(life.allocation)?, ..life })
+        };
+        found.into_iter().map(in_words).collect()
     }
 
     fn calls(&self) -> Result<Vec<CallCount>, QueryError> {

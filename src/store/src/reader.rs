@@ -88,7 +88,7 @@ impl Reader {
         Items::outline(self)
     }
 
-    /// All entities.
+    /// All entities, with the creations of streams.
     ///
     /// # Errors
     ///
@@ -101,6 +101,7 @@ impl Reader {
                 entities.declare(entity);
             }
         }
+        self.note_creations(&mut entities)?;
         Ok(entities)
     }
 

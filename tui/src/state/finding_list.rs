@@ -1,8 +1,8 @@
 //! The list of findings: sorted, filtered, with a place in it.
 
 use crate::names;
-use streamsan_model::{Entities, Finding, Tally, Threshold};
-use streamsan_names::printable;
+use crate::query::Opened;
+use streamsan_model::{Entities, Finding, FindingAccess, Tally, Threshold};
 
 /// The order of the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,16 +56,20 @@ pub struct FindingList {
     pub tally: Tally,
 }
 
-/// The name of a side: its kernel, or its entry point.
-pub(crate) fn side_name(side: &streamsan_model::FindingAccess) -> String {
-    side.kernel.as_deref().map_or_else(|| printable(&side.api).into_owned(), names::label)
+/// The name of a side: its kernel, or its call.
+pub(crate) fn side_name(side: &FindingAccess, entities: &Entities) -> String {
+    match &side.kernel {
+        Some(kernel) => names::label(kernel),
+        None => names::call_at(entities, &side.api, side.stack),
+    }
 }
 
 /// Everything that a filter can be about, in lower case.
-fn words_of(finding: &Finding, entities: &Entities) -> String {
-    let side = |side: &streamsan_model::FindingAccess| {
+fn words_of(finding: &Finding, open: &Opened) -> String {
+    let side = |side: &FindingAccess| {
         let kernel = side.kernel.as_deref().map(names::full).unwrap_or_default();
-        format!("{} {kernel} {} {}", side_name(side), side.api, names::side(entities, side.stream))
+        let name = side_name(side, &open.overview.entities);
+        format!("{name} {kernel} {} {}", side.api, open.side(side.stream))
     };
     format!(
         "{} {} {} {} {} {} {}",
@@ -82,7 +86,8 @@ fn words_of(finding: &Finding, entities: &Entities) -> String {
 
 impl FindingList {
     /// Makes the list anew.
-    pub fn update(&mut self, findings: &[Finding], entities: &Entities) {
+    pub fn update(&mut self, open: &Opened) {
+        let findings = &open.findings;
         self.tally = Tally::of(findings, Threshold::default());
         let selected = self.shown.get(self.cursor).copied();
         self.shown = (0..findings.len())
@@ -90,7 +95,7 @@ impl FindingList {
                 if self.words.is_empty() {
                     return true;
                 }
-                let text = words_of(&findings[place], entities);
+                let text = words_of(&findings[place], open);
                 self.words.iter().all(|word| text.contains(word))
             })
             .collect();
@@ -102,7 +107,9 @@ impl FindingList {
             }),
             SortBy::Class => self.shown.sort_by_key(|&place| findings[place].class.description()),
             SortBy::Kernel => self.shown.sort_by_cached_key(|&place| {
-                (side_name(&findings[place].first), side_name(&findings[place].second))
+                let entities = &open.overview.entities;
+                let finding = &findings[place];
+                (side_name(&finding.first, entities), side_name(&finding.second, entities))
             }),
             SortBy::Mistake => self.shown.sort_by_key(|&place| findings[place].fingerprint),
         }

@@ -57,8 +57,11 @@ impl Areas {
         let label = match width {
             0..=29 => width / 4,
             30..=59 => 12,
-            60..=119 => 20,
-            _ => 26,
+            60..=79 => 20,
+            // `stream 0x7f95da139460` is whole.
+            80..=119 => 23,
+            120..=159 => 28,
+            _ => 36,
         };
         let (minimap, ruler, races, legend) = match height {
             _ if wants.expanded => (0, 0, 0, u16::from(height > 8)),

@@ -128,7 +128,7 @@ impl State {
     /// More of the same trace: rows may have come between others.
     fn grow(&mut self, overview: Overview) {
         let Some(open) = &mut self.open else { return };
-        let old = std::mem::replace(&mut open.overview, overview);
+        let old = open.replace_overview(overview);
         let id = |lane: usize| -> LaneId { old.lanes[lane].id };
         let lanes = &open.overview.lanes;
         let place = |lane: usize| lanes.binary_search_by_key(&id(lane), |lane| lane.id).ok();

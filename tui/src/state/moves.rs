@@ -9,7 +9,7 @@ impl State {
     pub(super) fn update_rows(&mut self) {
         let Some(open) = &self.open else { return };
         let selected = self.selected_lane();
-        self.rows = self.filter.rows(&open.overview);
+        self.rows = self.filter.rows(open);
         let place =
             selected.and_then(|lane| self.rows.iter().position(|&row| row == Row::Lane(lane)));
         let first = self.rows.iter().position(|row| row.lane().is_some());

@@ -1,6 +1,7 @@
 //! The shown rows, and their groups.
 
 use crate::names;
+use crate::query::Opened;
 use std::collections::BTreeSet;
 use streamsan_model::{ContextId, Entities, KernelId, LaneId, OpFilter, Overview, ProcessId};
 
@@ -92,8 +93,8 @@ impl RowFilter {
             Self { idle: self.idle, pinned: std::mem::take(&mut self.pinned), ..Self::default() };
     }
 
-    fn shows(&self, overview: &Overview, lane: usize) -> bool {
-        let row = &overview.lanes[lane];
+    fn shows(&self, open: &Opened, lane: usize) -> bool {
+        let row = &open.overview.lanes[lane];
         let idle = matches!(row.id, LaneId::Stream(_)) && row.operations <= 1;
         if self.hit.as_ref().is_some_and(|hit| !hit.contains(&row.id)) {
             return false;
@@ -101,8 +102,12 @@ impl RowFilter {
         if idle && !self.idle && self.is_empty() {
             return false;
         }
-        let name = names::lane(&overview.entities, row).to_lowercase();
-        self.words.is_empty() || self.words.iter().any(|word| name.contains(word))
+        if self.words.is_empty() {
+            return true;
+        }
+        let about = names::about_stream(&open.overview.entities, row).join(" ");
+        let name = format!("{} {about}", open.lane(row.id)).to_lowercase();
+        self.words.iter().any(|word| name.contains(word))
     }
 
     /// Streams that are hidden because nothing happens in them.
@@ -115,7 +120,8 @@ impl RowFilter {
 
     /// The rows, grouped by process, then context, host threads first. Headlines stand only where
     /// there are several of their kind.
-    pub fn rows(&self, overview: &Overview) -> Vec<Row> {
+    pub fn rows(&self, open: &Opened) -> Vec<Row> {
+        let overview = &open.overview;
         let context = |lane: usize| overview.lanes[lane].stream.as_ref().map(|s| s.context);
         // A stream of several processes belongs to the process of its context.
         let process = |lane: usize| {
@@ -123,7 +129,7 @@ impl RowFilter {
             of.map_or(overview.lanes[lane].process, |context| context.process)
         };
         let mut shown: Vec<usize> =
-            (0..overview.lanes.len()).filter(|&lane| self.shows(overview, lane)).collect();
+            (0..overview.lanes.len()).filter(|&lane| self.shows(open, lane)).collect();
         if shown.is_empty() && self.is_empty() {
             // A trace of idle streams only is not an empty one.
             shown = (0..overview.lanes.len()).collect();

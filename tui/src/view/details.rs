@@ -17,9 +17,9 @@ pub(super) fn lines(state: &State) -> Vec<Text> {
     let mut lines = vec![bold(format!(
         "#{} {} {} by {}",
         names::number(op.g.0),
-        printable(&op.api),
+        names::call(&op.api, &stack_of(detail)),
         match op.action.stream() {
-            Some(id) => format!("on {}", names::stream(entities, id)),
+            Some(id) => format!("in {}", open.the_stream(id)),
             None => "on the host".to_owned(),
         },
         match entities.thread(op.thread) {
@@ -56,9 +56,13 @@ pub(super) fn lines(state: &State) -> Vec<Text> {
     lines
 }
 
+fn stack_of(detail: &Detail) -> CallStack<'_> {
+    CallStack::of_frames(detail.stack.iter().map(|frame| &**frame), false)
+}
+
 /// Where the call was made, innermost first; the program's own frames stand out.
 fn stack(detail: &Detail) -> Vec<Text> {
-    let stack = CallStack::of_frames(detail.stack.iter().map(|frame| &**frame), false);
+    let stack = stack_of(detail);
     if stack.frames.is_empty() {
         return Vec::new();
     }

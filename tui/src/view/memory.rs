@@ -1,6 +1,6 @@
 //! Allocations with their lives, and the uses of one allocation by bytes.
 
-use super::{line_of, put};
+use super::{line_of, put, put_cut};
 use crate::names;
 use crate::state::Focus;
 use crate::{State, Theme};
@@ -8,7 +8,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use std::collections::BTreeMap;
-use streamsan_model::{Axis, ByteRange, History, Lifetime, Mode, Stream, StreamId};
+use streamsan_model::{Axis, ByteRange, History, Lifetime, Mode, StreamId};
 use streamsan_names::printable;
 
 /// Columns of a life.
@@ -16,7 +16,7 @@ const LIFE: usize = 24;
 /// Streams whose bytes are drawn.
 const STREAMS: usize = 6;
 /// Columns of the streams' names before their bytes.
-const NAMES: u16 = 20;
+const NAMES: u16 = 24;
 
 fn cursor_style(state: &State, here: bool) -> Style {
     match (here, state.focus) {
@@ -123,7 +123,7 @@ fn use_row(state: &State, history: &History, place: usize) -> String {
         hull.start.saturating_sub(history.allocation.range.start),
         hull.end.saturating_sub(history.allocation.range.start),
         names::label(&used.name),
-        names::side(&open.overview.entities, used.stream),
+        open.side(used.stream),
         used.access.basis.description()
     )
 }
@@ -198,14 +198,11 @@ fn draw_bytes(
         let row = line_of(area, 1 + lines);
         lines += 1;
         let name = match (stream, &state.open) {
-            (Some(id), Some(open)) => match open.overview.entities.stream(*id) {
-                Some(Stream { name: Some(name), .. }) => printable(name).into_owned(),
-                _ => format!("stream {id}"),
-            },
-            _ => "host".to_owned(),
+            (id, Some(open)) => open.side(*id),
+            (_, None) => String::new(),
         };
         let label = Rect { width: NAMES - 1, ..row };
-        put(buffer, label, row.x, &theme.plain(name), theme.dim());
+        put_cut(buffer, label, &name, theme, theme.dim());
         for (place, &bits) in (0..columns).zip(bytes) {
             let symbol = match bits {
                 0 => continue,

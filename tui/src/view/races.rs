@@ -2,13 +2,13 @@
 
 use super::{line_of, put};
 use crate::names;
+use crate::query::Opened;
 use crate::state::{Focus, side_name};
 use crate::{State, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
-use streamsan_model::Finding;
-use streamsan_names::printable;
+use streamsan_model::{Finding, FindingAccess};
 
 /// The first line that is shown, so that the selected one is.
 fn first(state: &State) -> usize {
@@ -22,18 +22,10 @@ pub(crate) fn race_at(state: &State, line: usize) -> Option<usize> {
     (place < state.list.shown.len()).then_some(place)
 }
 
-fn row(finding: &Finding, state: &State) -> String {
-    let entities = state.open.as_ref().map(|open| &open.overview.entities);
-    let side = |side: &streamsan_model::FindingAccess| {
-        let on = match (side.stream, entities) {
-            (Some(id), Some(entities)) => match entities.stream(id).and_then(|s| s.name.as_ref()) {
-                Some(name) => printable(name).into_owned(),
-                None => format!("stream {id}"),
-            },
-            (Some(id), None) => format!("stream {id}"),
-            (None, _) => "host".to_owned(),
-        };
-        format!("#{} {} on {on}", side.op, side_name(side))
+fn row(finding: &Finding, open: &Opened) -> String {
+    let side = |side: &FindingAccess| {
+        let name = side_name(side, &open.overview.entities);
+        format!("#{} {name} in {}", side.op, open.side(side.stream))
     };
     format!(
         "{:<6} {:<9} {:<3} {:<22} {}  {} | {}  {}",
@@ -51,7 +43,8 @@ fn row(finding: &Finding, state: &State) -> String {
 /// The line that is selected.
 pub(super) fn selected(state: &State) -> Option<String> {
     let place = *state.list.shown.get(state.list.cursor)?;
-    Some(row(state.open.as_ref()?.findings.get(place)?, state))
+    let open = state.open.as_ref()?;
+    Some(row(open.findings.get(place)?, open))
 }
 
 pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
@@ -81,6 +74,6 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
         let here = if state.finding == Some(index) { ">" } else { " " };
         let row_area = line_of(area, line);
         let x = put(buffer, row_area, row_area.x, here, theme.race_mark());
-        put(buffer, row_area, x, &theme.plain(row(finding, state)), style);
+        put(buffer, row_area, x, &theme.plain(row(finding, open)), style);
     }
 }

@@ -5,8 +5,9 @@
 //! and colour of which kind.
 
 use super::timeline::x_of;
-use super::{line_of, put};
+use super::{line_of, put, put_cut};
 use crate::names;
+use crate::query::Opened;
 use crate::state::{Areas, Row, RowOnScreen};
 use crate::theme::{Depth, letter};
 use crate::{State, Theme};
@@ -48,13 +49,7 @@ pub(super) fn draw(
         match row.row {
             Row::Lane(lane) => {
                 let lane_of = &open.overview.lanes[lane];
-                canvas.label(
-                    &open.overview,
-                    lane_of,
-                    row,
-                    state.selected_lane() == Some(lane),
-                    buffer,
-                );
+                canvas.label(open, lane_of, row, state.selected_lane() == Some(lane), buffer);
                 canvas.cells(lane_of.id, row, buffer);
             }
             headline => {
@@ -118,7 +113,7 @@ impl Canvas<'_> {
     /// The name of a row and, where there is room, what it is and holds.
     fn label(
         &self,
-        overview: &Overview,
+        open: &Opened,
         lane: &Lane,
         row: &RowOnScreen,
         selected: bool,
@@ -135,28 +130,28 @@ impl Canvas<'_> {
             (false, false) => " ",
         };
         let lines = row.gap().map_or(row.top, |gap| gap + 1)..row.top + row.height;
-        let name = names::lane(&overview.entities, lane);
-        let mut more = vec![match &self.state.hits {
+        let name = open.lane(lane.id);
+        let mut more = names::about_stream(&open.overview.entities, lane);
+        more.push(match &self.state.hits {
             Some(hits) => {
                 let found = hits.lanes.binary_search_by_key(&lane.id, |(lane, _)| *lane);
                 let count = found.map_or(0, |place| hits.lanes[place].1);
                 format!("{} of {} hit", names::number(count), names::number(lane.operations))
             }
             None => names::plural(lane.operations, "operation"),
-        }];
+        });
         let is_side = |place: &&Place| place.lane == lane.id;
         let sides = self.state.race_places.iter().filter(is_side).count();
-        if let Some(stream) = lane.stream.as_ref().filter(|stream| stream.name.is_some()) {
-            more.insert(0, stream.kind.description().to_owned());
-        }
         for (place, line) in lines.enumerate() {
             let area = self.line(line);
             let room = Rect { width: self.areas.label.saturating_sub(1), ..area };
             if place == 0 {
                 let x = put(buffer, room, area.x, mark, style);
-                put(buffer, room, x, &theme.plain(name.clone()), style);
+                let room = Rect { x, width: room.right().saturating_sub(x), ..room };
+                put_cut(buffer, room, &name, theme, style);
             } else if let Some(text) = more.get(place - 1) {
-                put(buffer, room, area.x + 2, &theme.plain(text.clone()), theme.dim());
+                let room = Rect { x: area.x + 2, width: room.width.saturating_sub(2), ..room };
+                put_cut(buffer, room, text, theme, theme.dim());
             } else if place == more.len() + 1 && sides > 0 {
                 let text = match sides {
                     1 => "1 side of a race".to_owned(),

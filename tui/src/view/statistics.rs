@@ -55,7 +55,7 @@ pub(super) fn lines(state: &State) -> Vec<Text> {
     rows.sort_by_key(|lane| (std::cmp::Reverse(lane.operations), lane.id));
     lines.push(bold(format!("{:<36} {:>12}", "row", "operations")));
     lines.extend(rows.iter().take(ROWS).map(|lane| {
-        let name = names::lane(&overview.entities, lane);
+        let name = open.lane(lane.id);
         plain(format!("{name:<36} {:>12}", names::number(lane.operations)))
     }));
     lines

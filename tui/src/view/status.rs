@@ -48,7 +48,8 @@ fn standing(state: &State) -> String {
         }
         return format!("area #{} to #{}: {}", from.op, to.op, parts.join(", "));
     }
-    if let Some(finding) = state.current_finding() {
+    if let (Some(finding), Some(open)) = (state.current_finding(), &state.open) {
+        let name = |side| side_name(side, &open.overview.entities);
         let count = state.list.shown.len();
         let here = state.list.shown.iter().position(|&place| Some(place) == state.finding);
         return format!(
@@ -59,8 +60,8 @@ fn standing(state: &State) -> String {
             finding.class.description(),
             finding.confidence.description(),
             finding.fingerprint,
-            side_name(&finding.first),
-            side_name(&finding.second)
+            name(&finding.first),
+            name(&finding.second)
         );
     }
     if let Some(words) = state.filter_in_words() {

@@ -22,15 +22,18 @@ fn root() -> PathBuf {
 
 /// A text trace, analysed and stored; with what puts its findings into words.
 pub(crate) fn open(text: &str, folder: &Path) -> (Reader, Explain) {
-    let parsed = streamsan_text::parse(text).unwrap();
-    let analysis = streamsan_analysis::analyse(&parsed.items);
+    open_items(streamsan_text::parse(text).unwrap().items, folder)
+}
+
+/// The same of the items of a trace.
+pub(crate) fn open_items(items: Vec<TraceItem>, folder: &Path) -> (Reader, Explain) {
+    let analysis = streamsan_analysis::analyse(&items);
     let path = folder.join("corpus.db");
     let mut writer = Writer::create(&path, &trace::meta()).unwrap();
-    parsed.items.iter().for_each(|item| writer.item(item).unwrap());
+    items.iter().for_each(|item| writer.item(item).unwrap());
     writer.replace_analysis(&analysis.edges, &analysis.findings).unwrap();
     writer.finalize().unwrap();
-    let operations: Vec<Operation> = parsed
-        .items
+    let operations: Vec<Operation> = items
         .into_iter()
         .filter_map(|item| match item {
             TraceItem::Operation(operation) => Some(operation),
@@ -199,6 +202,8 @@ fn document() -> String {
          are solid, copies dotted, waits a line, and what is neither work nor a wait is faint. A \
          kernel's\nlabel begins with what tells it from its neighbours (`MulFunctor`); the function \
          that carries it comes behind.\n\n\
+         Streams and calls have the names that the report has for them; a stream without a name \
+         of its own is told by the line\nthat created it, where the row is tall enough.\n\n\
          The pane takes the lines that its content needs and leaves the rows what they need; `<` \
          and `>`, or the mouse on its\ntabs, make it shorter and taller, `|` lets it choose again.\n\n\
          `x` switches the axis and keeps the zoom. *Issue order* is the order of the calls. *Host issue time* is when \

@@ -17,6 +17,8 @@ mod random;
 #[cfg(test)]
 mod reducer;
 #[cfg(test)]
+mod report_words;
+#[cfg(test)]
 mod screens;
 #[cfg(test)]
 mod trace;

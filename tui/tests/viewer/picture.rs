@@ -66,10 +66,8 @@ fn rows_are_as_tall_as_the_screen_allows() {
             for row in rows.iter().filter(|row| row.row.lane().is_some()) {
                 let line = driver.state.areas().rows.y + row.gap().map_or(row.top, |gap| gap + 1);
                 let line = &text[usize::from(line)];
-                assert!(
-                    line[1..].starts_with("thread ") || line[1..].starts_with("stream "),
-                    "{line}"
-                );
+                let names = ["thread ", "stream ", "default stream"];
+                assert!(names.iter().any(|name| line[1..].starts_with(name)), "{line}");
                 assert!(row.height < 4 || text.iter().any(|line| line.contains(" operation")));
             }
         }

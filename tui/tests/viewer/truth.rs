@@ -27,7 +27,7 @@ fn rows(driver: &Driver, name: &str) -> Vec<String> {
 #[test]
 fn a_pinned_row_stands_twice_with_all_of_its_operations() {
     let mut driver = Driver::new(Shape::default(), 100, 30);
-    let before = rows(&driver, "decode");
+    let before = rows(&driver, "stream \"decode\"");
     assert_eq!(before.len(), 1);
     assert!(before[0].contains('K'), "{before:?}");
     driver.keys("gg");
@@ -39,15 +39,15 @@ fn a_pinned_row_stands_twice_with_all_of_its_operations() {
     }
     assert_eq!(driver.state.selected_lane_id(), Some(LaneId::Stream(StreamId(0))));
     driver.keys("p");
-    let pinned = rows(&driver, "decode");
+    let pinned = rows(&driver, "stream \"decode\"");
     assert_eq!(pinned, [before[0].clone(), before[0].clone()], "{}", driver.text());
     // In another window, which is read anew.
     driver.keys("ww");
-    let pinned = rows(&driver, "decode");
+    let pinned = rows(&driver, "stream \"decode\"");
     assert!(pinned.len() == 2 && pinned[0] == pinned[1], "{}", driver.text());
     assert!(pinned[0].contains(['k', 'K']), "{}", driver.text());
     driver.keys("p");
-    assert_eq!(rows(&driver, "decode").len(), 1);
+    assert_eq!(rows(&driver, "stream \"decode\"").len(), 1);
 }
 
 #[test]
@@ -139,8 +139,9 @@ fn memory_without_an_end_has_no_size() {
     assert!(!text.contains("EiB"), "{text}");
     assert!(text.contains(" unbounded 0x0000000000000000 pageable host memory"), "{text}");
     // All addresses have the same width, whatever their digits.
-    let columns: Vec<usize> = driver
-        .lines(Theme::default())
+    let lines = driver.lines(Theme::default());
+    let pane = usize::from(driver.state.areas().pane.y);
+    let columns: Vec<usize> = lines[pane..]
         .iter()
         .filter_map(|line| {
             let at = line.find(" 0x")?;

@@ -2,12 +2,13 @@
 
 use super::{ALL_LANES, STEP, TEMPORARY, build, detail, lane_code, lane_of};
 use crate::action::group;
+use crate::reader::stacks;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use streamsan_model::{
-    Axis, Cell, Grid, LaneId, OpGroup, OpSeq, Place, Span, StreamId, Strip, ThreadId,
+    Axis, CallStack, Cell, Grid, LaneId, OpGroup, OpSeq, Place, Span, StreamId, Strip, ThreadId,
 };
 
 /// Columns that a name needs behind its operation.
@@ -35,7 +36,12 @@ pub(crate) struct Lod {
     sides: HashMap<u64, u64>,
     /// Texts that were asked for.
     names: RefCell<HashMap<i64, Arc<str>>>,
+    /// Names of calls that were asked for, by entry point and stack.
+    called: RefCell<HashMap<Call, Arc<str>>>,
 }
+
+/// The entry point of a call, and its stack.
+type Call = (Arc<str>, Option<u32>);
 
 /// Cells of one row in the making.
 type Columns = BTreeMap<u32, Cell>;
@@ -83,7 +89,12 @@ impl Lod {
 
     /// Reads what the tables hold.
     pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Self> {
-        let mut lod = Self { axes: Vec::new(), sides: HashMap::new(), names: RefCell::default() };
+        let mut lod = Self {
+            axes: Vec::new(),
+            sides: HashMap::new(),
+            names: RefCell::default(),
+            called: RefCell::default(),
+        };
         lod.update(connection, true)?;
         Ok(lod)
     }
@@ -303,13 +314,35 @@ impl Lod {
         g: OpSeq,
     ) -> rusqlite::Result<Option<Arc<str>>> {
         let mut statement = connection.prepare_cached(
-            "SELECT coalesce((SELECT name FROM kernel WHERE id = op.kernel), api) FROM op \
-             WHERE g = ?",
+            "SELECT (SELECT name FROM kernel WHERE id = op.kernel), api, stack FROM op WHERE g = ?",
         )?;
-        let Some(id) = statement.query_row([g.0 as i64], |row| row.get(0)).optional()? else {
-            return Ok(None);
-        };
-        self.text(connection, id).map(Some)
+        let found = statement.query_row([g.0 as i64], |row| {
+            Ok((row.get::<_, Option<i64>>(0)?, row.get(1)?, row.get(2)?))
+        });
+        match found.optional()? {
+            None => Ok(None),
+            Some((Some(kernel), ..)) => self.text(connection, kernel).map(Some),
+            Some((None, api, stack)) => {
+                let api = self.text(connection, api)?;
+                self.called(connection, &api, stack).map(Some)
+            }
+        }
+    }
+
+    /// A call by the name that the program's language has for it, kept for the next time.
+    pub(crate) fn called(
+        &self,
+        connection: &Connection,
+        api: &Arc<str>,
+        stack: Option<u32>,
+    ) -> rusqlite::Result<Arc<str>> {
+        let key = (api.clone(), stack);
+        if let Some(name) = self.called.borrow().get(&key) {
+            return Ok(name.clone());
+        }
+        let frames = stack.map(|id| stacks::frames(connection, id)).transpose()?;
+        let name = CallStack::of_frames(frames.iter().flatten(), false).called(api).into();
+        Ok(self.called.borrow_mut().entry(key).or_insert(name).clone())
     }
 
     /// A text, kept for the next time.

@@ -7,7 +7,7 @@ use crate::Error;
 use rusqlite::{Connection, Row};
 use std::sync::Arc;
 use streamsan_model::{
-    Entities, Frame, FrameId, FramePlace, OpSeq, SourceFrame, Stack, StackId, TraceItem,
+    Entities, Entity, Frame, FrameId, FramePlace, OpSeq, SourceFrame, Stack, StackId, TraceItem,
 };
 
 /// A row of `frame`, with its rows in other tables.
@@ -75,6 +75,36 @@ pub(crate) fn of_operation(reader: &Reader, g: OpSeq) -> Result<(Vec<Arc<Frame>>
     )?;
     let truncated = frames.last().is_some_and(Option::is_none);
     Ok((frames.into_iter().flatten().collect(), truncated))
+}
+
+/// The frames of a stack, innermost first.
+pub(crate) fn frames(connection: &Connection, id: u32) -> rusqlite::Result<Vec<Frame>> {
+    let mut strings = Strings::new(connection);
+    let mut statement = connection.prepare_cached(
+        "SELECT frame.* FROM stack JOIN frame ON frame.id = stack.frame WHERE stack.id = ? \
+         ORDER BY stack.depth",
+    )?;
+    let mut rows = statement.query([id])?;
+    let mut frames = Vec::new();
+    while let Some(row) = rows.next()? {
+        frames.push(frame(connection, &mut strings, row)?);
+    }
+    Ok(frames)
+}
+
+/// Declares stacks, and their frames before them.
+pub(crate) fn declare(
+    connection: &Connection,
+    ids: impl IntoIterator<Item = u32>,
+    entities: &mut Entities,
+) -> rusqlite::Result<()> {
+    for id in ids {
+        for frame in frames(connection, id)? {
+            entities.declare(Entity::Frame(Arc::new(frame)));
+        }
+        entities.declare(Entity::Stack(Arc::new(stack(connection, id)?)));
+    }
+    Ok(())
 }
 
 /// All frames and stacks.
