@@ -4,7 +4,7 @@ use crate::editor::{self, Editor};
 use crate::live::Run;
 use crate::query::{Answer, Numbered, Worker};
 use crate::state::{Effect, SourceLine};
-use crate::{Explain, State, Theme, render, view};
+use crate::{Explain, IsKnownUpstream, State, Theme, render, view};
 use crossterm::clipboard::CopyToClipboard;
 use crossterm::cursor::{Hide, Show};
 use crossterm::event::{self, DisableMouseCapture, EnableMouseCapture, Event, KeyEventKind};
@@ -53,6 +53,8 @@ pub struct Viewer {
     pub query: Box<dyn TraceQuery + Send>,
     /// The words about a finding.
     pub explain: Explain,
+    /// Which races do not count.
+    pub is_known_upstream: IsKnownUpstream,
     /// The name of the trace.
     pub title: String,
     /// Colours and glyphs.
@@ -146,6 +148,7 @@ pub fn run(viewer: Viewer) -> io::Result<()> {
     let keyboard = Keyboard { reader: Some(TerminalReader::start(sender.clone())?), sender };
     let size = screen.terminal.size()?;
     let mut state = State::new(viewer.title, (size.width, size.height));
+    state.is_known_upstream = Some(viewer.is_known_upstream);
     if let Some(race) = viewer.race {
         state.start_at(race);
     }

@@ -33,5 +33,11 @@ pub use state::State;
 pub use theme::{Glyphs, Palette, Theme};
 pub use view::render;
 
+use streamsan_model::{Entities, Finding};
+
 /// Puts a finding into words.
-pub type Explain = Box<dyn FnMut(&streamsan_model::Finding) -> String + Send>;
+pub type Explain = Box<dyn FnMut(&Finding) -> String + Send>;
+
+/// Whether a race is one that is known in a library, so that it does not count. The entities are
+/// those of the overview.
+pub type IsKnownUpstream = fn(&Finding, &Entities) -> bool;

@@ -28,7 +28,10 @@ pub(crate) fn races(tally: Tally) -> String {
     if tally.below > 0 {
         let _ = write!(text, ", {} below the threshold", number(tally.below));
     }
-    if tally.occurrences > tally.races + tally.others + tally.below {
+    if tally.upstream > 0 {
+        let _ = write!(text, ", {} known upstream", number(tally.upstream));
+    }
+    if tally.occurrences > tally.mistakes() {
         let _ = write!(text, ", seen {} times", number(tally.occurrences));
     }
     text

@@ -28,6 +28,7 @@ pub use pane::{Memory, Pane};
 pub use rows::{Row, RowFilter};
 pub use viewport::Viewport;
 
+use crate::IsKnownUpstream;
 use crate::query::{Numbered, Opened, Request, Slot};
 use std::collections::{BTreeMap, HashMap};
 use streamsan_model::{Axis, CallCount, Cell, Detail, Finding, Grid, Hits, LaneId, OpSeq, Place};
@@ -144,6 +145,8 @@ pub struct State {
     pub finding: Option<usize>,
     /// The list of findings.
     pub list: FindingList,
+    /// Which of them do not count; `None`: all count.
+    pub is_known_upstream: Option<IsKnownUpstream>,
     pub pane: Pane,
     /// The part of the screen that keys go to.
     pub focus: Focus,
@@ -399,6 +402,7 @@ impl State {
         let columns = self.areas().columns();
         self.views.values_mut().for_each(|view| view.resize(columns));
         self.scroll_to_cursor();
+        self.keep_sides();
     }
 
     /// Gives the pane the lines that its content needs.
@@ -407,6 +411,7 @@ impl State {
         if needed > self.pane_wants {
             self.pane_wants = needed;
             self.scroll_to_cursor();
+            self.keep_sides();
         }
     }
 

@@ -229,8 +229,9 @@ pub struct Overview {
     /// The axes of the trace, each with the positions that hold operations. Empty for an empty
     /// trace.
     pub axes: Vec<(Axis, Span)>,
-    /// Processes, threads, contexts, streams and kernels; no allocations, events or graphs. Of
-    /// stacks, those of findings and of the calls that created streams.
+    /// Processes, threads, contexts, streams and kernels; no events or graphs. Of allocations those
+    /// of findings; of stacks those of findings, of these allocations, and of the calls that created
+    /// streams.
     pub entities: Entities,
     /// Number of operations.
     pub operations: u64,

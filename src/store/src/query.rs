@@ -76,10 +76,14 @@ impl Reader {
     }
 
     pub(crate) fn allocation(&self, id: AllocationId) -> Result<Option<Allocation>, Error> {
+        let found = self.allocation_as_stored(id)?;
+        found.map(|allocation| self.in_programs_words(allocation)).transpose()
+    }
+
+    fn allocation_as_stored(&self, id: AllocationId) -> Result<Option<Allocation>, Error> {
         let sql =
             format!("SELECT {ALLOCATION} FROM allocation a {ALLOCATION_TEXTS} WHERE a.id = ?");
-        let found = self.rows(&sql, [id.0], allocation)?.pop();
-        found.map(|allocation| self.in_programs_words(allocation)).transpose()
+        Ok(self.rows(&sql, [id.0], allocation)?.pop())
     }
 
     /// The allocation with its call as the program made it.
@@ -209,6 +213,12 @@ impl TraceQuery for Reader {
         let mut stacks = self.note_creations(&mut entities)?;
         let sides = "SELECT DISTINCT stack FROM finding_access WHERE stack IS NOT NULL";
         stacks.extend(self.rows(sides, [], |row| row.get::<_, u32>(0))?);
+        let memory = "SELECT DISTINCT allocation FROM finding_access";
+        for id in self.rows(memory, [], |row| Ok(AllocationId(row.get(0)?)))? {
+            let Some(allocation) = self.allocation_as_stored(id)? else { continue };
+            stacks.extend(allocation.stack.map(|stack| stack.0));
+            entities.declare(Entity::Allocation(allocation));
+        }
         self.ask(stacks::declare(self.connection(), stacks, &mut entities))?;
         let lanes = self.rows("SELECT lane, process, operations FROM lod_lane", [], |row| {
             let id = lane_of(row.get(0)?).ok_or_else(|| misfit(0))?;

@@ -1,7 +1,9 @@
 //! The list of findings: sorted, filtered, with a place in it.
 
+use crate::IsKnownUpstream;
 use crate::names;
 use crate::query::Opened;
+use std::collections::HashMap;
 use streamsan_model::{Entities, Finding, FindingAccess, Tally, Threshold};
 
 /// The order of the list.
@@ -54,6 +56,8 @@ pub struct FindingList {
     pub cursor: usize,
     /// All findings, counted as the report counts them at its own threshold.
     pub tally: Tally,
+    /// Of each finding, whether it is known upstream and does not count.
+    pub upstream: Vec<bool>,
 }
 
 /// The name of a side: its kernel, or its call.
@@ -86,9 +90,19 @@ fn words_of(finding: &Finding, open: &Opened) -> String {
 
 impl FindingList {
     /// Makes the list anew.
-    pub fn update(&mut self, open: &Opened) {
+    pub fn update(&mut self, open: &Opened, is_known_upstream: Option<IsKnownUpstream>) {
         let findings = &open.findings;
-        self.tally = Tally::of(findings, Threshold::default());
+        let entities = &open.overview.entities;
+        // A mistake occurs often, on few paths.
+        let mut known = HashMap::new();
+        let is_known = |finding: &Finding| {
+            let stacks = [finding.first.stack, finding.second.stack];
+            let known = known.entry((finding.fingerprint, stacks));
+            *known.or_insert_with(|| is_known_upstream.is_some_and(|is| is(finding, entities)))
+        };
+        self.upstream = findings.iter().map(is_known).collect();
+        let judged = findings.iter().zip(self.upstream.iter().copied());
+        self.tally = Tally::of(judged, Threshold::default());
         let selected = self.shown.get(self.cursor).copied();
         self.shown = (0..findings.len())
             .filter(|&place| {
@@ -107,7 +121,6 @@ impl FindingList {
             }),
             SortBy::Class => self.shown.sort_by_key(|&place| findings[place].class.description()),
             SortBy::Kernel => self.shown.sort_by_cached_key(|&place| {
-                let entities = &open.overview.entities;
                 let finding = &findings[place];
                 (side_name(&finding.first, entities), side_name(&finding.second, entities))
             }),

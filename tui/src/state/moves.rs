@@ -141,13 +141,7 @@ impl State {
         let ends = (self.place_of(first), self.place_of(second));
         if let (Some(a), Some(b)) = ends {
             self.show_lane(b.lane);
-            let other = self.lane_index(a.lane);
-            if let Some(other) = other
-                && !self.visible_rows().iter().any(|shown| shown.row == Row::Lane(other))
-            {
-                self.guests.push(other);
-                self.scroll_to_cursor();
-            }
+            self.keep_sides();
             if let Some(view) = self.view_mut()
                 && let (Some(a), Some(b)) = (a.on(view.axis), b.on(view.axis))
             {
@@ -155,6 +149,21 @@ impl State {
             }
         }
         self.select(Target::Op(second));
+    }
+
+    /// Keeps the rows of both sides of the race on the screen.
+    pub(super) fn keep_sides(&mut self) {
+        let Some(finding) = self.current_finding().filter(|_| !self.expanded) else { return };
+        for g in [finding.second.op, finding.first.op] {
+            let lane = self.place_of(g).and_then(|place| self.lane_index(place.lane));
+            if let Some(lane) = lane
+                && !self.guests.contains(&lane)
+                && !self.visible_rows().iter().any(|shown| shown.row == Row::Lane(lane))
+            {
+                self.guests.push(lane);
+                self.scroll_to_cursor();
+            }
+        }
     }
 
     pub(super) fn other_side(&mut self) {

@@ -257,7 +257,7 @@ impl State {
 
     pub(super) fn update_list(&mut self) {
         if let Some(open) = &self.open {
-            self.list.update(open);
+            self.list.update(open, self.is_known_upstream);
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::names;
 use crate::query::Opened;
 use std::collections::BTreeSet;
-use streamsan_model::{ContextId, Entities, KernelId, LaneId, OpFilter, Overview, ProcessId};
+use streamsan_model::{ContextId, Entities, KernelId, Lane, LaneId, OpFilter, Overview, ProcessId};
 
 /// A line of the timelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,11 +95,10 @@ impl RowFilter {
 
     fn shows(&self, open: &Opened, lane: usize) -> bool {
         let row = &open.overview.lanes[lane];
-        let idle = matches!(row.id, LaneId::Stream(_)) && row.operations <= 1;
         if self.hit.as_ref().is_some_and(|hit| !hit.contains(&row.id)) {
             return false;
         }
-        if idle && !self.idle && self.is_empty() {
+        if is_idle(&open.overview, row) && !self.idle && self.is_empty() {
             return false;
         }
         if self.words.is_empty() {
@@ -112,9 +111,7 @@ impl RowFilter {
 
     /// Streams that are hidden because nothing happens in them.
     pub fn hidden_idle(&self, overview: &Overview) -> usize {
-        let idle = |row: &&streamsan_model::Lane| {
-            matches!(row.id, LaneId::Stream(_)) && row.operations <= 1
-        };
+        let idle = |row: &&Lane| is_idle(overview, row);
         if self.idle || !self.is_empty() { 0 } else { overview.lanes.iter().filter(idle).count() }
     }
 
@@ -154,6 +151,12 @@ impl RowFilter {
         }
         rows
     }
+}
+
+/// Whether nothing happens in a stream but its creation.
+fn is_idle(overview: &Overview, row: &Lane) -> bool {
+    let LaneId::Stream(id) = row.id else { return false };
+    row.operations <= u64::from(overview.entities.creation(id).is_some())
 }
 
 /// Kernels whose name, in any of its forms, contains a word in any case of letters.

@@ -2,13 +2,12 @@
 
 use super::{line_of, put};
 use crate::names;
-use crate::query::Opened;
 use crate::state::{Focus, side_name};
 use crate::{State, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
-use streamsan_model::{Finding, FindingAccess};
+use streamsan_model::FindingAccess;
 
 /// The first line that is shown, so that the selected one is.
 fn first(state: &State) -> usize {
@@ -22,14 +21,17 @@ pub(crate) fn race_at(state: &State, line: usize) -> Option<usize> {
     (place < state.list.shown.len()).then_some(place)
 }
 
-fn row(finding: &Finding, open: &Opened) -> String {
+fn row(place: usize, state: &State) -> Option<String> {
+    let open = state.open.as_ref()?;
+    let finding = open.findings.get(place)?;
+    let is_known = state.list.upstream.get(place).is_some_and(|&is_known| is_known);
     let side = |side: &FindingAccess| {
         let name = side_name(side, &open.overview.entities);
         format!("#{} {name} in {}", side.op, open.side(side.stream))
     };
-    format!(
+    Some(format!(
         "{:<6} {:<9} {:<3} {:<22} {}  {} | {}  {}",
-        finding.severity.description(),
+        if is_known { "known" } else { finding.severity.description() },
         finding.confidence.description(),
         finding.kind.description(),
         finding.class.description(),
@@ -37,14 +39,13 @@ fn row(finding: &Finding, open: &Opened) -> String {
         side(&finding.first),
         side(&finding.second),
         names::extent(finding.overlap)
-    )
+    ))
 }
 
 /// The line that is selected.
 pub(super) fn selected(state: &State) -> Option<String> {
     let place = *state.list.shown.get(state.list.cursor)?;
-    let open = state.open.as_ref()?;
-    Some(row(open.findings.get(place)?, open))
+    row(place, state)
 }
 
 pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
@@ -62,7 +63,7 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
     let first = first(state);
     let shown = state.list.shown.iter().enumerate().skip(first);
     for (line, (place, &index)) in (1..area.height).zip(shown) {
-        let Some(finding) = open.findings.get(index) else { continue };
+        let Some(text) = row(index, state) else { continue };
         let mut style = Style::new();
         if place == state.list.cursor {
             style = style.add_modifier(if state.focus == Focus::Pane {
@@ -74,6 +75,6 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
         let here = if state.finding == Some(index) { ">" } else { " " };
         let row_area = line_of(area, line);
         let x = put(buffer, row_area, row_area.x, here, theme.race_mark());
-        put(buffer, row_area, x, &theme.plain(row(finding, open)), style);
+        put(buffer, row_area, x, &theme.plain(text), style);
     }
 }

@@ -51,11 +51,13 @@ fn standing(state: &State) -> String {
     if let (Some(finding), Some(open)) = (state.current_finding(), &state.open) {
         let name = |side| side_name(side, &open.overview.entities);
         let count = state.list.shown.len();
+        let is_known = state.finding.and_then(|place| state.list.upstream.get(place).copied());
+        let is_known = is_known.unwrap_or_default();
         let here = state.list.shown.iter().position(|&place| Some(place) == state.finding);
         return format!(
             "race {}/{count} {} {} [{}] {} id {}: {} then {}",
             here.map_or(0, |place| place + 1),
-            finding.severity.description(),
+            if is_known { "known upstream" } else { finding.severity.description() },
             finding.kind.description(),
             finding.class.description(),
             finding.confidence.description(),

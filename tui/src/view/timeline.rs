@@ -53,7 +53,8 @@ fn draw_title(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     );
     x = put(buffer, area, x, &text, Style::new());
     let races = names::races(state.list.tally);
-    let style = if open.findings.is_empty() { Style::new() } else { theme.race_mark() };
+    let counts = state.list.tally.mistakes() > state.list.tally.upstream;
+    let style = if counts { theme.race_mark() } else { Style::new() };
     x = put(buffer, area, x, &races, style);
     if !open.overview.incomplete.is_empty() {
         x = put(buffer, area, x, &format!("{dot}incomplete (4)"), theme.race_mark());

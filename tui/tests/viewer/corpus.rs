@@ -2,18 +2,18 @@
 //! of `docs/viewer.md`.
 
 use crate::driver::Driver;
+use crate::picture::SIZES;
 use crate::trace;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use streamsan_model::{
-    Axis, Entities, Finding, OpSeq, Operation, Severity, Tally, Threshold, TraceItem,
+    Axis, Entities, Finding, LaneId, OpSeq, Operation, Severity, Tally, Threshold, TraceItem,
 };
 use streamsan_report::{Input, Report, TextOptions};
 use streamsan_store::{Reader, Writer};
 use streamsan_testing::corpus::traces;
 use streamsan_testing::golden;
-use streamsan_tui::state::Row;
 use streamsan_tui::{Explain, Palette, Theme, keys_document};
 
 fn root() -> PathBuf {
@@ -76,22 +76,32 @@ fn every_race_of_the_corpus_is_framed() {
         driver.keys("5");
         for _ in 0..count {
             driver.keys("r");
-            let open = driver.state.open.as_ref().unwrap();
-            let finding = driver.state.current_finding().unwrap();
+            let finding = driver.state.current_finding().unwrap().clone();
+            let places = [&finding.first, &finding.second].map(|side| {
+                // Nodes of graphs were made by calls that capture: these are operations too.
+                let place = driver.state.place_of(side.op);
+                place.unwrap_or_else(|| panic!("{}: #{} has no place", path.display(), side.op))
+            });
             let view = driver.state.view().unwrap();
-            for side in [&finding.first, &finding.second] {
-                let Some(place) = driver.state.place_of(side.op) else {
-                    // Nodes of graphs were made by calls that capture: these are operations too.
-                    panic!("{}: #{} has no place", path.display(), side.op);
-                };
+            for place in places {
                 let at = place.on(view.axis).unwrap();
                 assert!(view.grid().column(at).is_some(), "{}", path.display());
-                let shown = driver.state.visible_rows().iter().any(|shown| match shown.row {
-                    Row::Lane(lane) => open.overview.lanes[lane].id == place.lane,
-                    _ => false,
-                });
-                assert!(shown, "{}\n{}", path.display(), driver.text());
             }
+            for size in SIZES {
+                driver.resize(size);
+                let overview = &driver.state.open.as_ref().unwrap().overview;
+                let shown: Vec<LaneId> = driver
+                    .state
+                    .visible_rows()
+                    .iter()
+                    .filter_map(|shown| Some(overview.lanes[shown.row.lane()?].id))
+                    .collect();
+                for place in places {
+                    let is_shown = shown.contains(&place.lane);
+                    assert!(is_shown, "{} {size:?}\n{}", path.display(), driver.text());
+                }
+            }
+            driver.resize((80, 24));
             let (_, words) = driver.state.explanation.as_ref().unwrap();
             assert!(words.contains(finding.class.description()), "{words}");
             races += 1;
@@ -131,9 +141,13 @@ fn the_header_counts_as_the_report() {
             races: count(true, true),
             others: count(true, false),
             below: count(false, false),
+            upstream: 0,
             occurrences: report.groups().iter().map(|group| group.count).sum(),
         };
-        let tally = Tally::of(&analysis.findings, Threshold::default());
+        let tally = Tally::of(
+            analysis.findings.iter().map(|finding| (finding, false)),
+            Threshold::default(),
+        );
         assert_eq!(tally, expected, "{}", path.display());
     }
 }

@@ -1,10 +1,13 @@
-//! Streams and calls stand on the screen by the names that the report has for them.
+//! Streams and calls stand on the screen by the names that the report has for them, and races that
+//! are known in libraries count for nothing, as there.
 
 use crate::corpus::{open, open_items};
 use crate::driver::Driver;
 use crate::picture::row_of;
 use std::fs;
+use std::path::Path;
 use streamsan_model::{Entity, LaneId, TraceItem, TraceQuery};
+use streamsan_report::KnownUpstream;
 use streamsan_testing::corpus::traces;
 use streamsan_tui::Theme;
 
@@ -121,4 +124,39 @@ fn streams_without_a_name_are_told_by_their_creation_and_calls_by_the_program() 
     // Blocks of lone operations.
     assert!(driver.text().contains("dcudaMemcpyAsync"), "{}", driver.text());
     assert!(!driver.text().contains("cuMemcpy"), "{}", driver.text());
+}
+
+/// The trace has a race of cuFFT's own and one of the program's.
+#[test]
+fn races_known_in_libraries_count_for_nothing() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = path.join("../src/report/tests/stacks/libraries.trace");
+    let whole = fs::read_to_string(path).unwrap();
+    let is_library = |line: &&str| !line.contains("stack=own");
+    let of_libraries: Vec<&str> = whole.lines().filter(is_library).collect();
+    let folder = tempfile::tempdir().unwrap();
+    for (text, counted, known) in [
+        (of_libraries.join("\n") + "\n", " 0 races, 1 known upstream", true),
+        (whole.clone(), " 1 race, 1 known upstream", true),
+        (whole, " 2 races", false),
+    ] {
+        let (reader, explain) = open(&text, folder.path());
+        let mut driver = Driver::unopened(reader, 120, 40);
+        driver.explain = explain;
+        let list = |finding: &_, entities: &_| {
+            KnownUpstream::shipped().entry_of(finding, entities).is_some()
+        };
+        driver.state.is_known_upstream = known.then_some(list);
+        driver.settle();
+        driver.keys("2");
+        let text = driver.text();
+        assert!(text.contains(counted), "{text}");
+        assert_eq!(text.contains(" known  likely "), known, "{text}");
+        // Which of the two comes first is the trace's matter.
+        let mut told = String::new();
+        for _ in 0..2 {
+            told += driver.keys("r").text().lines().last().unwrap_or_default();
+        }
+        assert_eq!(told.contains(" known upstream RAW "), known, "{told}");
+    }
 }

@@ -33,6 +33,7 @@ pub(crate) fn view(options: &ViewOptions) -> Result<ExitCode, Error> {
     let viewer = Viewer {
         query: Box::new(reader),
         explain: broken_explainer().unwrap_or_else(|| explainer(stored.path().to_owned())),
+        is_known_upstream,
         title: title(&options.file),
         theme: theme(options.ascii),
         race: options.race.clone(),
@@ -76,6 +77,7 @@ pub(crate) fn viewer_of(file: &Path, run: Arc<dyn Run>) -> Result<Viewer, Error>
     Ok(Viewer {
         query: Box::new(Reader::follow(file)?),
         explain: explainer_of_run(file.to_owned()),
+        is_known_upstream,
         title: title(file),
         theme: theme(false),
         race: None,
@@ -141,6 +143,11 @@ fn explainer(file: PathBuf) -> Explain {
         open.as_ref()
             .map_or_else(String::new, |(reader, entities)| explain(finding, reader, entities))
     })
+}
+
+/// Whether a race is on the list of those that are known in libraries.
+fn is_known_upstream(finding: &Finding, entities: &Entities) -> bool {
+    KnownUpstream::shipped().entry_of(finding, entities).is_some()
 }
 
 fn explain(finding: &Finding, reader: &Reader, entities: &Entities) -> String {

@@ -147,6 +147,19 @@ fn text_trace_is_looked_at_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn race_known_in_a_library_does_not_count() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let trace = folder.path().join("library.trace");
+    let whole =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/tests/stacks/libraries.trace");
+    std::fs::copy(whole, &trace).expect("copied");
+    let terminal = start("upstream", "LC_ALL=C.UTF-8", &quoted(&trace));
+    terminal.shows_all(&["library.trace", "1 race, 1 known upstream"]);
+    terminal.keys(&["q"]);
+    terminal.shows("left with 0");
+}
+
+#[test]
 fn plain_terminals_get_ascii_without_colour() {
     let plain = "LC_ALL=C NO_COLOR=1";
     let trace = quoted(&recorded("jax.db"));
