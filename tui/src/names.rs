@@ -102,6 +102,11 @@ pub(crate) fn label(mangled: &str) -> String {
     streamsan_names::label(mangled).into_owned()
 }
 
+/// A kernel's name where there is room for little.
+pub(crate) fn gist(mangled: &str) -> String {
+    streamsan_names::gist(mangled).into_owned()
+}
+
 /// A kernel's name in full.
 pub(crate) fn full(mangled: &str) -> String {
     let whole = streamsan_names::whole(mangled);

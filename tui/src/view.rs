@@ -64,6 +64,19 @@ fn put_cut(buffer: &mut Buffer, area: Rect, text: &str, theme: Theme, style: Sty
     }
 }
 
+/// The same, cut in the middle: the end of a place says most.
+fn put_cut_inside(buffer: &mut Buffer, area: Rect, text: &str, theme: Theme, style: Style) {
+    let text = printable_line(text);
+    let (length, room) = (text.chars().count(), usize::from(area.width));
+    if length <= room || room < 4 {
+        return put_cut(buffer, area, &text, theme, style);
+    }
+    let end = room / 2;
+    let begin: String = text.chars().take(room - end - 1).collect();
+    let end: String = text.chars().skip(length - end).collect();
+    put_cut(buffer, area, &format!("{begin}…{end}"), theme, style);
+}
+
 /// A line of an area.
 fn line_of(area: Rect, line: u16) -> Rect {
     Rect { y: area.y + line, height: u16::from(line < area.height), ..area }

@@ -100,6 +100,15 @@ enum Rank {
     Functor,
 }
 
+/// The begin of a [`label`], without the function that carries it: `MulFunctor`.
+pub fn gist(name: &str) -> Cow<'_, str> {
+    let label = label(name);
+    match label.strip_suffix(')').and_then(|label| label.rsplit_once(" (")) {
+        Some((what, _)) if !what.is_empty() => Cow::Owned(what.to_owned()),
+        _ => label,
+    }
+}
+
 /// A kernel's name with what differs between neighbours first: `MulFunctor
 /// (vectorized_elementwise_kernel)`, `sgemm_128x64_nn (ampere)`; without namespaces,
 /// [`printable()`].
@@ -236,7 +245,7 @@ fn is_data(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::label;
+    use super::{gist, label};
     use proptest::prelude::*;
 
     /// Kernels as the drivers' traces name them: mangled where C++ made them.
@@ -390,6 +399,7 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(label(name), expected, "{name}");
+            assert_eq!(gist(name), expected.split(" (").next().unwrap_or_default(), "{name}");
         }
     }
 

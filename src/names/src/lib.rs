@@ -25,7 +25,7 @@ mod printable;
 mod shown;
 
 pub use demangle::{bare, function, whole};
-pub use label::label;
+pub use label::{gist, label};
 pub use printable::{
     printable, printable_first, printable_json, printable_line, printable_path, printable_text,
 };

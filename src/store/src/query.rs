@@ -404,9 +404,15 @@ impl TraceQuery for Reader {
         let (side, order) = if forward { (">", "ASC") } else { ("<", "DESC") };
         let sql = format!(
             "SELECT g FROM op WHERE g {side} ? AND (api IN ({places}) OR kernel IN \
-             (SELECT id FROM kernel WHERE name IN ({places}))) ORDER BY g {order} LIMIT 1"
+             (SELECT id FROM kernel WHERE name IN ({places})) OR stack IN \
+             (SELECT stack.id FROM stack JOIN frame_source source USING (frame) \
+             JOIN string ON string.id = source.function \
+             WHERE source.function IN ({places}) AND string.value LIKE 'cuda%')) \
+             ORDER BY g {order} LIMIT 1"
         );
-        let values = std::iter::once(signed(from)).chain(texts.iter().chain(&texts).copied());
+        // Names of entry points, of kernels, and of functions of the runtime.
+        let texts = [&texts; 3].into_iter().flatten().copied();
+        let values = std::iter::once(signed(from)).chain(texts);
         let found = self.rows(&sql, params_from_iter(values), |row| row.get::<_, i64>(0))?;
         Ok(found.first().map(|&g| OpSeq(g as u64)))
     }

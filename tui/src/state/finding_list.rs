@@ -63,7 +63,7 @@ pub struct FindingList {
 /// The name of a side: its kernel, or its call.
 pub(crate) fn side_name(side: &FindingAccess, entities: &Entities) -> String {
     match &side.kernel {
-        Some(kernel) => names::label(kernel),
+        Some(kernel) => names::gist(kernel),
         None => names::call_at(entities, &side.api, side.stack),
     }
 }

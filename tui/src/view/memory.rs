@@ -131,9 +131,9 @@ fn use_row(state: &State, history: &History, place: usize) -> String {
 fn draw_history(state: &State, theme: Theme, history: &History, area: Rect, buffer: &mut Buffer) {
     let allocation = &history.allocation;
     let headline = format!(
-        "allocation {} {}: {}, {}{} uses   Enter goes to one, Esc lists allocations",
+        "allocation {}{}: {}, {}{} uses   Enter goes to one, Esc lists allocations",
         allocation.id,
-        printable(allocation.name.as_deref().unwrap_or_default()),
+        names::quoted(allocation.name.as_deref()),
         names::memory(allocation),
         if history.more { "more than " } else { "" },
         names::number(history.uses.len() as u64)

@@ -5,7 +5,7 @@
 //! and colour of which kind.
 
 use super::timeline::x_of;
-use super::{line_of, put, put_cut};
+use super::{line_of, put, put_cut, put_cut_inside};
 use crate::names;
 use crate::query::Opened;
 use crate::state::{Areas, Row, RowOnScreen};
@@ -151,7 +151,7 @@ impl Canvas<'_> {
                 put_cut(buffer, room, &name, theme, style);
             } else if let Some(text) = more.get(place - 1) {
                 let room = Rect { x: area.x + 2, width: room.width.saturating_sub(2), ..room };
-                put_cut(buffer, room, text, theme, theme.dim());
+                put_cut_inside(buffer, room, text, theme, theme.dim());
             } else if place == more.len() + 1 && sides > 0 {
                 let text = match sides {
                     1 => "1 side of a race".to_owned(),

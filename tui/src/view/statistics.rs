@@ -37,7 +37,7 @@ pub(super) fn lines(state: &State) -> Vec<Text> {
         Some(calls) => {
             lines.push(bold(format!(
                 "{:<36} {:>12} {:>14} {:>12} {:>9}",
-                "call", "calls", "in the driver", "each", "failures"
+                "call of the driver", "calls", "in the driver", "each", "failures"
             )));
             lines.extend(calls.iter().map(|call| {
                 plain(format!(

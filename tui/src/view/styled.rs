@@ -116,16 +116,33 @@ fn select(style: &mut Style, code: u8) {
     };
 }
 
-/// A line cut at spaces so that it fits, its continuations indented like itself.
+/// The most columns of a line's first word: `(1) later`.
+const FIRST_WORD: usize = 10;
+
+/// The first of so many spaces in a row, from a column on.
+fn gap(line: &[(char, Style)], spaces: usize, from: usize) -> Option<usize> {
+    let is_space = |window: &[(char, Style)]| window.iter().all(|(c, _)| *c == ' ');
+    let after = line.get(from..)?;
+    Some(from + after.windows(spaces).position(is_space)?)
+}
+
+/// A line cut at spaces so that it fits. Its continuations stand below what follows its first word,
+/// where more than one space follows that (`why   no path`), else behind its begin.
 fn wrap(line: &[(char, Style)], width: usize) -> Vec<Vec<(char, Style)>> {
     let indent = line.iter().take_while(|(character, _)| *character == ' ').count();
-    let room = width.saturating_sub(1).max(indent + 20);
+    let hang = gap(line, 2, indent)
+        .filter(|&end| end <= indent + FIRST_WORD && indent > 0)
+        .and_then(|end| Some(end + line[end..].iter().position(|(c, _)| *c != ' ')?))
+        .unwrap_or(indent + 2);
+    let room = width.saturating_sub(1).max(hang + 20);
     let mut lines = Vec::new();
     let mut rest = line.to_vec();
     while rest.len() > room {
         let space = rest[..room].iter().rposition(|(character, _)| *character == ' ');
-        let cut = space.filter(|&cut| cut > indent + 8).unwrap_or(room);
-        let mut tail = vec![(' ', Style::new()); indent + 2];
+        // Three spaces divide what stands on one line only where it fits.
+        let divided = gap(&rest, 3, hang).filter(|&cut| cut <= room && rest.len() - cut <= room);
+        let cut = divided.or(space.filter(|&cut| cut > hang)).unwrap_or(room);
+        let mut tail = vec![(' ', Style::new()); hang];
         tail.extend(rest[cut..].iter().skip_while(|(character, _)| *character == ' '));
         rest.truncate(cut);
         lines.push(std::mem::replace(&mut rest, tail));
@@ -151,6 +168,26 @@ mod tests {
             let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
             assert_eq!(lines.iter().flat_map(|line| words(line)).collect::<Vec<_>>(), words(text));
         }
+    }
+
+    #[test]
+    fn lines_are_cut_as_the_report_cuts_them() {
+        let text = "error[missing-wait]: race on `block`   race 1 of 1, seen once\n  \
+                    (1) first  WRITE  a_kernel_with_a_name, #30, stream \"copy\"\n  \
+                    why   no path leads from (1) to the other side\n    at a/long/path/x.py:1 in f";
+        let lines: Vec<String> = report(text, 45).iter().map(Text::unstyled).collect();
+        assert_eq!(
+            lines,
+            [
+                "error[missing-wait]: race on `block`",
+                "  race 1 of 1, seen once",
+                "  (1) first  WRITE  a_kernel_with_a_name,",
+                "             #30, stream \"copy\"",
+                "  why   no path leads from (1) to the other",
+                "        side",
+                "    at a/long/path/x.py:1 in f",
+            ]
+        );
     }
 
     #[test]

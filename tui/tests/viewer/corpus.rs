@@ -56,7 +56,9 @@ fn explain(finding: &Finding, entities: &Entities, operations: &[Operation]) -> 
         trace: None,
     };
     let find = |g: OpSeq| operations.iter().find(|operation| operation.g == g).cloned();
-    let text = Report::new(input, find).render_text(&TextOptions::default());
+    // The viewer breaks lines itself.
+    let options = TextOptions { columns: Some(usize::MAX), ..TextOptions::default() };
+    let text = Report::new(input, find).render_text(&options);
     let lines = text.lines().take_while(|line| !line.starts_with("verdict:"));
     lines.collect::<Vec<_>>().join("\n").trim_end().to_owned()
 }

@@ -109,6 +109,11 @@ fn streams_without_a_name_are_told_by_their_creation_and_calls_by_the_program() 
     }
     assert!(driver.text().contains("created at train.py:20"), "{}", driver.text());
     let copy = format!("#{} cudaMemcpyAsync in stream 0x", finding.second.op);
+    // The name that is shown can be searched for.
+    driver.keys("/cudaStreamCreate<enter>N");
+    let found = driver.state.selection.as_ref().unwrap();
+    assert_eq!(&*found.operation.api, "cuStreamCreate");
+    driver.keys("n/cudamemcpy<enter>");
     // The selected operation, the list of races, the last line.
     driver.keys("1");
     assert!(driver.text().contains(&copy), "{}", driver.text());

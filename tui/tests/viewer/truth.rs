@@ -154,7 +154,7 @@ fn memory_without_an_end_has_no_size() {
     assert!(columns.windows(2).all(|pair| pair[0] == pair[1]), "{text}");
     driver.keys("G<enter>");
     let text = driver.text();
-    assert!(text.contains("allocation 8 : pageable host memory without a known end"), "{text}");
+    assert!(text.contains("allocation 8: pageable host memory without a known end"), "{text}");
     assert!(!text.contains("EiB"), "{text}");
 }
 

@@ -11,7 +11,7 @@ use std::fmt::Write;
 use streamsan_collect::{FINDINGS_LEFT_OUT, WAITED};
 use streamsan_model::{
     Action, Entities, ExitCode, GraphId, HostAccesses, IncompleteReason, KernelId, NodeAction,
-    Operation, StreamId, StreamKind, TraceItem, Unwatched, Verdict,
+    Operation, StreamId, StreamKind, StreamNames, TraceItem, Unwatched, Verdict,
 };
 use streamsan_names::{printable, printable_line};
 use streamsan_report::reason_in_words;
@@ -233,9 +233,13 @@ impl Stats {
         }
         section(&mut out, "operations", self.by_action.iter().map(|(w, n)| (*w, *n)));
         let streams = self.by_stream.iter().filter(|(_, (_, is_used))| *is_used);
-        let streams: Vec<_> = streams
-            .map(|(id, (n, _))| (format!("stream {id} ({})", self.stream_kind(*id)), *n))
-            .collect();
+        let names = StreamNames::of(&self.entities, printable);
+        let name = |id| {
+            let name = names.name(id, &self.entities);
+            let is_default = name.contains("default stream");
+            if is_default { name } else { format!("{name} ({})", self.stream_kind(id)) }
+        };
+        let streams: Vec<_> = streams.map(|(id, (n, _))| (name(*id), *n)).collect();
         section(&mut out, "operations by stream", streams.iter().map(|(s, n)| (s.as_str(), *n)));
         if self.idle_streams() > 0 {
             let title = if streams.is_empty() { "\noperations by stream\n" } else { "" };

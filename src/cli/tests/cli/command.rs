@@ -418,8 +418,8 @@ fn text_trace_is_counted_without_its_idle_streams() {
     let mut command = bench.command(&["stats", "in.trace"]);
     let told = stdout(&finish(command.env("TMPDIR", bench.path().join("tmp")), 0));
     assert!(told.starts_with("text trace  in.trace\nholds "), "{told}");
-    let streams = "\noperations by stream\n           3  stream 0 (blocking)\n           \
-                   1  stream 3 (non-blocking)\n              2 idle streams left out\n";
+    let streams = "\noperations by stream\n           3  stream \"used\" (blocking)\n           \
+                   1  stream \"s2\" (non-blocking)\n              2 idle streams left out\n";
     assert!(told.contains(streams), "{told}");
     let left = fs::read_dir(bench.path().join("tmp")).expect("readable").count();
     assert_eq!(left, 0, "nothing stays among temporary files");
