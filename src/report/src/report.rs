@@ -159,9 +159,10 @@ impl<'a> Report<'a> {
         text::headline(self.part_of(group), &group.finding)
     }
 
-    /// A finding with all that is known of it, whatever its disposition.
+    /// A finding with all that is known of it, whatever its disposition; not its number among others,
+    /// which a report of one occurrence does not know.
     pub fn render_in_full(&self, group: &Group, options: &TextOptions) -> String {
-        printable_text(&text::in_full(self, group, options, &mut |_, _| None)).into_owned()
+        printable_text(&text::in_full(self, group, None, options, &mut |_, _| None)).into_owned()
     }
 
     /// The folded findings, in the order in which they are reported.

@@ -95,7 +95,7 @@ impl<'a> Story<'a> {
     /// then what led to it.
     pub fn render(&self, options: &TextOptions, source_line: &mut SourceLine<'_>) -> String {
         let (report, finding) = (self.report, &self.group.finding);
-        let mut text = text::in_full(report, self.group, options, source_line);
+        let mut text = text::in_full(report, self.group, Some((1, 1)), options, source_line);
         text.push('\n');
         let first = report.side(finding.first.stream);
         let second = report.side(finding.second.stream);

@@ -86,7 +86,7 @@ fn in_order(
         let same = |other: &&&Group| other.finding.severity == group.finding.severity;
         let number = errors[..=position].iter().filter(same).count();
         let total = errors.iter().filter(same).count();
-        Printing::new(options, sources).finding(report, group, (number, total), text);
+        Printing::new(options, sources).finding(report, group, Some((number, total)), text);
         text.push('\n');
     }
     let mut is_cut = note_rest(errors.len(), limit, text);
@@ -103,13 +103,14 @@ fn in_order(
 pub(crate) fn in_full(
     report: &Report<'_>,
     group: &Group,
+    position: Option<(usize, usize)>,
     options: &TextOptions,
     sources: &mut SourceLine<'_>,
 ) -> String {
     let mut text = String::new();
     let mut printing = Printing::new(options, sources);
     printing.in_detail = true;
-    printing.finding(report, group, (1, 1), &mut text);
+    printing.finding(report, group, position, &mut text);
     text
 }
 

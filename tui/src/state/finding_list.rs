@@ -4,7 +4,7 @@ use crate::IsKnownUpstream;
 use crate::names;
 use crate::query::Opened;
 use std::collections::HashMap;
-use streamsan_model::{Entities, Finding, FindingAccess, Tally, Threshold};
+use streamsan_model::{Entities, Finding, FindingAccess, Fingerprint, Severity, Tally, Threshold};
 
 /// The order of the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +43,17 @@ impl SortBy {
     }
 }
 
+/// The place of a finding among the shown ones, all counted from 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Occurrence {
+    /// The mistake, in the order in which their first occurrences are shown.
+    pub mistake: usize,
+    /// Which of its occurrences.
+    pub number: usize,
+    /// Number of its occurrences.
+    pub of: usize,
+}
+
 /// The shown findings: order, filter and selection.
 #[derive(Clone, Debug, Default)]
 pub struct FindingList {
@@ -52,6 +63,10 @@ pub struct FindingList {
     pub sort: SortBy,
     /// Words that all must be in a finding's line.
     pub words: Vec<String>,
+    /// Of each shown finding, which mistake it is an occurrence of, and which one.
+    pub occurrences: Vec<Occurrence>,
+    /// Number of mistakes that are shown.
+    pub mistakes: usize,
     /// The line that is selected.
     pub cursor: usize,
     /// All findings, counted as the report counts them at its own threshold.
@@ -126,8 +141,26 @@ impl FindingList {
             }),
             SortBy::Mistake => self.shown.sort_by_key(|&place| findings[place].fingerprint),
         }
+        self.count_mistakes(findings);
         let place = selected.and_then(|s| self.shown.iter().position(|&place| place == s));
         self.cursor = place.unwrap_or(0).min(self.shown.len().saturating_sub(1));
+    }
+
+    fn count_mistakes(&mut self, findings: &[Finding]) {
+        // The number of each mistake, and of its occurrences so far.
+        let mut known: HashMap<(Fingerprint, Severity), [usize; 2]> = HashMap::new();
+        let key = |place: usize| (findings[place].fingerprint, findings[place].severity);
+        self.occurrences.clear();
+        for &place in &self.shown {
+            let next = known.len() + 1;
+            let [mistake, number] = known.entry(key(place)).or_insert([next, 0]);
+            *number += 1;
+            self.occurrences.push(Occurrence { mistake: *mistake, number: *number, of: 0 });
+        }
+        for (occurrence, &place) in self.occurrences.iter_mut().zip(&self.shown) {
+            occurrence.of = known[&key(place)][1];
+        }
+        self.mistakes = known.len();
     }
 
     /// Words of an input, divided by spaces or commas; `class:` and the like before a word are

@@ -3,6 +3,7 @@
 
 use super::{Opened, Pane, Row, State, Viewport};
 use crate::live::{Phase, Standing};
+use crate::names;
 use crate::query::{Fresh, Places, Request, Slot, Target};
 use streamsan_model::{AllocationId, Finding, Fingerprint, LaneId, OpSeq, Overview};
 
@@ -199,9 +200,9 @@ impl State {
         self.list.cursor = line.unwrap_or(self.list.cursor);
         if count > before && self.message.is_none() {
             let newest = self.open.as_ref().and_then(|open| open.findings.last());
+            let found = names::races(self.list.tally);
             let class = newest.map_or("", |finding| finding.class.description());
-            let text =
-                format!("{count} found so far, the latest {class}: r goes from one to the next");
+            let text = format!("{found} so far, the latest {class}: r goes from one to the next");
             self.tell(text);
         }
         if is_gone {

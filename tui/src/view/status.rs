@@ -50,13 +50,18 @@ fn standing(state: &State) -> String {
     }
     if let (Some(finding), Some(open)) = (state.current_finding(), &state.open) {
         let name = |side| side_name(side, &open.overview.entities);
-        let count = state.list.shown.len();
         let is_known = state.finding.and_then(|place| state.list.upstream.get(place).copied());
         let is_known = is_known.unwrap_or_default();
         let here = state.list.shown.iter().position(|&place| Some(place) == state.finding);
+        let occurrence = here.map(|place| state.list.occurrences[place]).unwrap_or_default();
+        let number = match occurrence.of {
+            0 | 1 => String::new(),
+            of => format!(" (occurrence {} of {})", occurrence.number, names::number(of as u64)),
+        };
         return format!(
-            "race {}/{count} {} {} [{}] {} id {}: {} then {}",
-            here.map_or(0, |place| place + 1),
+            "race {}/{}{number} {} {} [{}] {} id {}: {} then {}",
+            occurrence.mistake,
+            state.list.mistakes,
             if is_known { "known upstream" } else { finding.severity.description() },
             finding.kind.description(),
             finding.class.description(),

@@ -58,9 +58,8 @@ fn explain(finding: &Finding, entities: &Entities, operations: &[Operation]) -> 
     let find = |g: OpSeq| operations.iter().find(|operation| operation.g == g).cloned();
     // The viewer breaks lines itself.
     let options = TextOptions { columns: Some(usize::MAX), ..TextOptions::default() };
-    let text = Report::new(input, find).render_text(&options);
-    let lines = text.lines().take_while(|line| !line.starts_with("verdict:"));
-    lines.collect::<Vec<_>>().join("\n").trim_end().to_owned()
+    let report = Report::new(input, find);
+    report.render_in_full(&report.groups()[0], &options).trim_end().to_owned()
 }
 
 /// Every race: both rows and both operations are on the screen, whatever its size and the axis.
@@ -164,6 +163,11 @@ fn occurrences_of_one_mistake_are_one_race_in_the_header() {
     driver.settle();
     let text = driver.text();
     assert!(text.contains(" 1 race, seen 92 times"), "{text}");
+    for occurrence in 1..3 {
+        let text = driver.keys("r").text();
+        let here = format!("race 1/1 (occurrence {occurrence} of 92) race RAW");
+        assert!(text.contains(&here), "{text}");
+    }
 }
 
 /// The screen without colours, which a document does not have.

@@ -191,7 +191,7 @@ fn races_appear_as_they_are_found_and_keep_their_place() {
     live.race(20, 7);
     live.look();
     let text = live.driver.text();
-    assert!(text.contains("1 race") && text.contains("1 found so far"), "{text}");
+    assert!(text.contains("1 race") && text.contains("1 race so far"), "{text}");
     live.driver.keys("r5");
     assert_eq!(live.driver.state.finding, Some(0));
     let explained = live.driver.state.explanation.clone().unwrap();

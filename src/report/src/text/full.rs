@@ -34,12 +34,13 @@ impl<'p, 's> Printing<'p, 's> {
         }
     }
 
-    /// A finding in full; `position` is its number among those of its severity, and theirs.
+    /// A finding in full; `position` is its number among those of its severity, and theirs, where
+    /// the report is of all findings.
     pub(crate) fn finding(
         &mut self,
         whole: &Report<'_>,
         group: &Group,
-        position: (usize, usize),
+        position: Option<(usize, usize)>,
         text: &mut String,
     ) {
         let report = whole.part_of(group);
@@ -79,7 +80,7 @@ impl<'p, 's> Printing<'p, 's> {
         &self,
         report: &Report<'_>,
         group: &Group,
-        (position, total): (usize, usize),
+        position: Option<(usize, usize)>,
         text: &mut String,
     ) {
         let finding = &group.finding;
@@ -87,12 +88,11 @@ impl<'p, 's> Printing<'p, 's> {
             if group.fails { ("error", Color::Error) } else { ("warning", Color::Warning) };
         let class = format!("{word}[{}]", finding.class.description());
         let headline = headline(report, finding);
-        let which = format!(
-            "{} {position} of {total}, {}, id {}",
-            finding.severity.description(),
-            seen(group.count),
-            finding.fingerprint
-        );
+        let severity = finding.severity.description();
+        let mut which = format!("id {}", finding.fingerprint);
+        if let Some((position, total)) = position {
+            which = format!("{severity} {position} of {total}, {}, {which}", seen(group.count));
+        }
         let width = [&class, &headline, &which].map(|part| part.chars().count()).iter().sum();
         let gap = if usize::saturating_add(width, 5) > self.columns { "\n  " } else { "   " };
         let (class, headline) =
