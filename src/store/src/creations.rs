@@ -23,8 +23,11 @@ impl Reader {
             |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get::<_, Option<u32>>(2)?));
         let mut stacks = BTreeSet::new();
         for (stream, g, stack) in self.rows(sql, [crate::action::STREAM_CREATE], creation)? {
-            entities.note_creation(StreamId(stream), OpSeq(g as u64), stack.map(StackId));
-            stacks.extend(stack);
+            // The tables that follow are by id: a damaged one must not decide their size.
+            if entities.stream(StreamId(stream)).is_some() {
+                entities.note_creation(StreamId(stream), OpSeq(g as u64), stack.map(StackId));
+                stacks.extend(stack);
+            }
         }
         Ok(stacks)
     }

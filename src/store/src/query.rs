@@ -80,6 +80,19 @@ impl Reader {
         found.map(|allocation| self.in_programs_words(allocation)).transpose()
     }
 
+    /// Whether a table with dense ids has rows up to an id.
+    ///
+    /// # Errors
+    ///
+    /// It has not: then the id is damaged.
+    pub(crate) fn holds(&self, table: &str, id: u32) -> Result<(), Error> {
+        let rows = self.rows(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))?;
+        match rows.first() {
+            Some(&rows) if i64::from(id) < rows => Ok(()),
+            _ => Err(self.corrupt(&format!("a reference to {id} of {table}"))),
+        }
+    }
+
     fn allocation_as_stored(&self, id: AllocationId) -> Result<Option<Allocation>, Error> {
         let sql =
             format!("SELECT {ALLOCATION} FROM allocation a {ALLOCATION_TEXTS} WHERE a.id = ?");
@@ -214,12 +227,16 @@ impl TraceQuery for Reader {
         let sides = "SELECT DISTINCT stack FROM finding_access WHERE stack IS NOT NULL";
         stacks.extend(self.rows(sides, [], |row| row.get::<_, u32>(0))?);
         let memory = "SELECT DISTINCT allocation FROM finding_access";
-        for id in self.rows(memory, [], |row| Ok(AllocationId(row.get(0)?)))? {
+        let memory = self.rows(memory, [], |row| Ok(AllocationId(row.get(0)?)))?;
+        if let Some(last) = memory.iter().max() {
+            self.holds("allocation", last.0)?;
+        }
+        for id in memory {
             let Some(allocation) = self.allocation_as_stored(id)? else { continue };
             stacks.extend(allocation.stack.map(|stack| stack.0));
             entities.declare(Entity::Allocation(allocation));
         }
-        self.ask(stacks::declare(self.connection(), stacks, &mut entities))?;
+        stacks::declare(self, stacks, &mut entities)?;
         let lanes = self.rows("SELECT lane, process, operations FROM lod_lane", [], |row| {
             let id = lane_of(row.get(0)?).ok_or_else(|| misfit(0))?;
             let stream = match id {

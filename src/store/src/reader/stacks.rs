@@ -5,6 +5,7 @@ use super::decode::{Strings, misfit};
 use super::items::Items;
 use crate::Error;
 use rusqlite::{Connection, Row};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use streamsan_model::{
     Entities, Entity, Frame, FrameId, FramePlace, OpSeq, SourceFrame, Stack, StackId, TraceItem,
@@ -92,17 +93,30 @@ pub(crate) fn frames(connection: &Connection, id: u32) -> rusqlite::Result<Vec<F
     Ok(frames)
 }
 
-/// Declares stacks, and their frames before them.
+/// Declares stacks, and their frames before them. Ids are dense: one beyond the number of rows, which
+/// would decide the size of a table, is damage.
 pub(crate) fn declare(
-    connection: &Connection,
-    ids: impl IntoIterator<Item = u32>,
+    reader: &Reader,
+    ids: BTreeSet<u32>,
     entities: &mut Entities,
-) -> rusqlite::Result<()> {
+) -> Result<(), Error> {
+    let Some(last) = ids.last() else { return Ok(()) };
+    let connection = &reader.connection;
+    reader.holds("(SELECT DISTINCT id FROM stack)", *last)?;
+    let mut declared: BTreeMap<FrameId, Frame> = BTreeMap::new();
+    for &id in &ids {
+        let frames = frames(connection, id).map_err(|e| reader.failed(e))?;
+        declared.extend(frames.into_iter().map(|frame| (frame.id, frame)));
+    }
+    if let Some((last, _)) = declared.last_key_value() {
+        reader.holds("frame", last.0)?;
+    }
+    for frame in declared.into_values() {
+        entities.declare(Entity::Frame(Arc::new(frame)));
+    }
     for id in ids {
-        for frame in frames(connection, id)? {
-            entities.declare(Entity::Frame(Arc::new(frame)));
-        }
-        entities.declare(Entity::Stack(Arc::new(stack(connection, id)?)));
+        let stack = stack(connection, id).map_err(|e| reader.failed(e))?;
+        entities.declare(Entity::Stack(Arc::new(stack)));
     }
     Ok(())
 }

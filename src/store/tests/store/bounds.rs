@@ -3,6 +3,7 @@
 use crate::common;
 use rusqlite::Connection;
 use std::path::Path;
+use streamsan_model::TraceQuery;
 use streamsan_store::{Error, Reader, Writer};
 
 /// A trace without a proof of what its tables hold, as one of an interrupted recording, changed by
@@ -86,4 +87,33 @@ fn bodies_that_multiply_are_damage() {
     let circle = "UPDATE graph_body SET body = graph";
     let error = changed(&path, circle).expect("the circle is taken");
     assert!(error.to_string().contains("a body of a graph"), "{error}");
+}
+
+/// The overview of the viewer has some stacks and allocations, by the same rule.
+#[test]
+fn an_id_beyond_what_was_declared_is_damage_for_the_overview() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.db");
+    let overview = |sql: &str| {
+        common::write_everything(&path);
+        let connection = Connection::open(&path).unwrap();
+        let prepared = "PRAGMA ignore_check_constraints = ON; PRAGMA foreign_keys = OFF;
+            UPDATE meta SET value = 'truncated' WHERE key = 'state'; DELETE FROM proof;";
+        connection.execute_batch(&format!("{prepared} {sql}")).unwrap();
+        drop(connection);
+        let overview = Reader::open(&path).unwrap().overview();
+        std::fs::remove_file(&path).unwrap();
+        overview
+    };
+    let whole = overview("").unwrap();
+    assert!(whole.entities.frames().next().is_some());
+    for column in ["stack", "allocation"] {
+        let sql = format!("UPDATE finding_access SET {column} = 4294967295");
+        let error = overview(&sql).expect_err(column);
+        assert!(error.to_string().contains("4294967295"), "{column}: {error}");
+    }
+    let sql = "UPDATE stack SET frame = 4294967295 WHERE frame IS NOT NULL; \
+               UPDATE frame SET id = 4294967295 WHERE id = 0";
+    let error = overview(sql).expect_err("frame.id");
+    assert!(error.to_string().contains("4294967295 of frame"), "{error}");
 }
