@@ -2,8 +2,9 @@
 //!
 //! A kernel is shown in four ways. Programs get the [`whole`] name, with its result and parameters.
 //! Reports for people print [`kernel`], in which template arguments are shortened until the name
-//! fits into a line. The viewer's blocks have room for [`short`] only. A frame of a stack is shown
-//! by its [`function`].
+//! fits into a line. In the viewer, where many stand beside each other, a [`label`] begins with what
+//! differs, and lists have room for its [`gist`] only. A frame of a stack is shown by its
+//! [`function`].
 //!
 //! Every string from a program or a trace is made [`printable()`] where it is put into words, and all
 //! output is checked once more as a whole, by [`printable_text`] or [`printable_json`]. Output for
@@ -29,4 +30,4 @@ pub use label::{gist, label};
 pub use printable::{
     printable, printable_first, printable_json, printable_line, printable_path, printable_text,
 };
-pub use shown::{KERNEL, kernel, short};
+pub use shown::{KERNEL, kernel};

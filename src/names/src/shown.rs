@@ -32,19 +32,6 @@ pub fn kernel(name: &str) -> Cow<'_, str> {
     shortest(text)
 }
 
-/// A kernel's name without its template arguments, for places with little room: the namespaces and
-/// the function, [`printable()`].
-pub fn short(name: &str) -> Cow<'_, str> {
-    let Some(readable) = bare(name) else { return printable(name) };
-    let Some(pieces) = parse(&readable) else { return shortest(readable) };
-    let pieces = without(tidy_name(&pieces), Kind::Angle);
-    let mut text = String::new();
-    render(&pieces, &mut text);
-    // `<Type as Trait>::function` has nothing before its brackets.
-    let is_name = !text.is_empty() && !text.starts_with("::");
-    shortest(if is_name { text } else { readable })
-}
-
 /// Shortens a name whose function alone is too long.
 fn shortest(mut text: String) -> Cow<'static, str> {
     cut(&mut text, KERNEL);
@@ -55,10 +42,6 @@ fn is_anonymous(component: &[Piece]) -> bool {
     let [Piece::List(List { kind: Kind::Round, items, .. })] = component else { return false };
     let [item] = items.as_slice() else { return false };
     matches!(item.as_slice(), [Piece::Text(text)] if text == "anonymous namespace")
-}
-
-fn without(pieces: Vec<Piece>, kind: Kind) -> Vec<Piece> {
-    pieces.into_iter().filter(|piece| !piece.is(kind)).collect()
 }
 
 fn joined(components: impl IntoIterator<Item = Vec<Piece>>) -> Vec<Piece> {
@@ -213,7 +196,7 @@ fn length(pieces: &[Piece]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{KERNEL, kernel, short};
+    use super::{KERNEL, kernel};
     use crate::{printable, whole};
     use proptest::prelude::*;
 
@@ -269,24 +252,6 @@ mod tests {
     }
 
     #[test]
-    fn names_are_short() {
-        for (mangled, name) in [
-            ("_Z5scalePfi", "scale"),
-            ("cuMemAlloc_v2", "cuMemAlloc_v2"),
-            ("_ZN2at6native13reduce_kernelILi512ELi1EEEvT_", "at::native::reduce_kernel"),
-            ("_ZN12_GLOBAL__N_14fillEPf", "fill"),
-            ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),
-            (
-                "_RNvXCs15kBYyAo9fc_7mycrateNtB2_4DropNtB2_5Trait4drop",
-                "<mycrate::Drop as mycrate::Trait>::drop",
-            ),
-            ("_Z", "_Z"),
-        ] {
-            assert_eq!(short(mangled), name);
-        }
-    }
-
-    #[test]
     fn whole_names_have_everything() {
         let mangled = "_ZN2at6native29vectorized_elementwise_kernelILi2ENS0_11FillFunctorIlEESt5ar\
                        rayIPcLm1EEEEviT0_T1_";
@@ -307,7 +272,7 @@ mod tests {
                 if whole(&name).is_some() {
                     // Without the escapes of `printable`.
                     let fits = |shown: &str| shown.replace("\\x3a", ":").len() <= KERNEL + 3;
-                    prop_assert!(fits(&kernel(&name)) && fits(&short(&name)));
+                    prop_assert!(fits(&kernel(&name)));
                 } else {
                     prop_assert_eq!(kernel(&name), printable(&name));
                 }

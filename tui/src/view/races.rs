@@ -27,7 +27,10 @@ fn row(place: usize, state: &State) -> Option<String> {
     let is_known = state.list.upstream.get(place).is_some_and(|&is_known| is_known);
     let side = |side: &FindingAccess| {
         let name = side_name(side, &open.overview.entities);
-        format!("#{} {name} in {}", side.op, open.side(side.stream))
+        match side.stream {
+            Some(id) => format!("#{} {name} in {}", side.op, open.stream(id)),
+            None => format!("#{} {name}", side.op),
+        }
     };
     Some(format!(
         "{:<6} {:<9} {:<3} {:<22} {}  {} | {}  {}",
