@@ -100,7 +100,7 @@ enum Rank {
     Functor,
 }
 
-/// The begin of a [`label`], without the function that carries it: `MulFunctor`.
+/// The begin of a [`label()`], without the function that carries it: `MulFunctor`.
 pub fn gist(name: &str) -> Cow<'_, str> {
     let label = label(name);
     match label.strip_suffix(')').and_then(|label| label.rsplit_once(" (")) {

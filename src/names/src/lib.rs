@@ -2,8 +2,8 @@
 //!
 //! A kernel is shown in four ways. Programs get the [`whole`] name, with its result and parameters.
 //! Reports for people print [`kernel`], in which template arguments are shortened until the name
-//! fits into a line. In the viewer, where many stand beside each other, a [`label`] begins with what
-//! differs, and lists have room for its [`gist`] only. A frame of a stack is shown by its
+//! fits into a line. In the viewer, where many stand beside each other, a [`label()`] begins with
+//! what differs, and lists have room for its [`gist`] only. A frame of a stack is shown by its
 //! [`function`].
 //!
 //! Every string from a program or a trace is made [`printable()`] where it is put into words, and all

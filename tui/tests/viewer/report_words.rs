@@ -28,7 +28,7 @@ fn label(driver: &Driver, lane: LaneId) -> Vec<String> {
 #[test]
 fn rows_of_a_race_are_named_as_in_its_explanation() {
     let mut sides = 0;
-    for path in traces("fail").iter().step_by(2) {
+    for path in traces("fail").iter().step_by(4) {
         let folder = tempfile::tempdir().unwrap();
         let (reader, explain) = open(&fs::read_to_string(path).unwrap(), folder.path());
         let mut driver = Driver::unopened(reader, 200, 60);
