@@ -163,7 +163,7 @@ impl Found<'_> {
                 let other = if *number == Side::First { &finding.second } else { &finding.first };
                 let what = match (&side.kernel, &other.kernel) {
                     (Some(kernel), Some(other)) => Cow::Owned(apart(kernel, other)),
-                    (Some(kernel), None) => streamsan_names::short(kernel),
+                    (Some(kernel), None) => streamsan_names::gist(kernel),
                     (None, _) => report.called(&side.api, side.stack),
                 };
                 let number_ = if *number == Side::First { 1 } else { 2 };
@@ -200,7 +200,7 @@ fn label(report: &Report<'_>, operation: &Operation) -> String {
     let event = |word: &str, event| format!("{word} {}", event_name(report, event));
     let words = match operation.action {
         Action::Launch { kernel, .. } => match report.input.entities.kernel(kernel) {
-            Some(kernel) => streamsan_names::short(&kernel.name).into_owned(),
+            Some(kernel) => streamsan_names::gist(&kernel.name).into_owned(),
             None => operation.action.description().to_owned(),
         },
         Action::EventRecord { event: of, .. } => event("record", of),
@@ -219,11 +219,11 @@ fn event_name(report: &Report<'_>, id: streamsan_model::EventId) -> String {
     }
 }
 
-/// A kernel's name beside that of another one: without template arguments, or, where both are then the
-/// same, from the first word on in which they differ.
+/// A kernel's gist beside that of another one; where both have the same, the first word in which their
+/// names differ.
 fn apart(kernel: &str, other: &str) -> String {
-    let short = streamsan_names::short(kernel);
-    if kernel == other || short != streamsan_names::short(other) {
+    let short = streamsan_names::gist(kernel);
+    if kernel == other || short != streamsan_names::gist(other) {
         return short.into_owned();
     }
     let [name, other] = [kernel, other].map(streamsan_names::kernel);

@@ -265,7 +265,7 @@ impl<'a> Names<'a> {
         self.left = left;
         let shown = match cell.group {
             // There is little room.
-            OpGroup::Kernel => function(&streamsan_names::short(name)).to_owned(),
+            OpGroup::Kernel => streamsan_names::gist(name).into_owned(),
             _ => self.called(name, cell.first)?,
         };
         Ok(Some(*self.known.entry(shown).or_insert_with_key(|shown| {
@@ -283,14 +283,6 @@ impl<'a> Names<'a> {
         let called = self.report.called(api, stack).into_owned();
         self.calls.insert(g, called.clone());
         Ok(called)
-    }
-}
-
-/// A function without its namespaces; a lambda has the function that it stands in.
-fn function(name: &str) -> &str {
-    match name.rsplit_once("::") {
-        Some((_, own)) if !own.is_empty() && !own.starts_with('{') => own,
-        _ => name,
     }
 }
 
@@ -388,7 +380,7 @@ fn table(report: &Report<'_>, overview: &Overview, places: &HashMap<OpSeq, Place
 
 #[cfg(test)]
 mod tests {
-    use super::{around, encode, function, over};
+    use super::{around, encode, over};
     use streamsan_model::{Axis, Cell, LaneId, OpGroup, OpSeq, Span, StreamId, Strip};
 
     #[test]
@@ -412,14 +404,6 @@ mod tests {
         ];
         assert_eq!(encode(&strip(cells)), ".3A2B.j");
         assert_eq!(encode(&strip(vec![cell(0, 8, OpGroup::Memset)])), "S");
-    }
-
-    #[test]
-    fn labels_are_functions() {
-        assert_eq!(function("at::native::gather"), "gather");
-        assert_eq!(function("copy"), "copy");
-        assert_eq!(function("copy::{lambda(float)#1}"), "copy::{lambda(float)#1}");
-        assert_eq!(function("odd::"), "odd::");
     }
 
     #[test]
