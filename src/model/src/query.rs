@@ -364,10 +364,6 @@ pub type Interrupt = Arc<dyn Fn() + Send + Sync>;
 /// except for `overview`, `findings` and `calls`, which are asked once. `hits` and `footprint` go through
 /// all operations and all allocations. Allocations have as their `api` the call as the program made
 /// it.
-///
-/// # Errors
-///
-/// Every query fails when the trace cannot be read, and when the query was interrupted.
 pub trait TraceQuery {
     /// The function that interrupts queries to this trace.
     fn interrupt(&self) -> Interrupt;
@@ -377,58 +373,102 @@ pub trait TraceQuery {
     /// in. A trace that is not followed never changes.
     ///
     /// # Errors
-    ///
-    /// The trace cannot be read.
+    /// When the trace cannot be read.
     fn refresh(&self) -> Result<Refreshed, QueryError> {
         Ok(Refreshed::default())
     }
 
     /// Rows, axes, entities and counts of the trace.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the query was interrupted.
     fn overview(&self) -> Result<Overview, QueryError>;
 
     /// All findings, by the later operation.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the query was interrupted.
     fn findings(&self) -> Result<Vec<Finding>, QueryError>;
 
     /// The places of the operations that findings name, by issue order.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the query was interrupted.
     fn finding_places(&self) -> Result<Vec<(OpSeq, Place)>, QueryError>;
 
     /// The cells of the given rows, in the order of the rows.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the query was interrupted.
     fn strips(&self, grid: Grid, lanes: &[LaneId]) -> Result<Vec<Strip>, QueryError>;
 
     /// All rows together over a whole axis, in about `columns` columns of equal width. The findings
     /// of a column are those of all rows.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the query was interrupted.
     fn minimap(&self, axis: Axis, columns: u32) -> Result<Vec<Cell>, QueryError>;
 
     /// Everything about the operation issued at `g`.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the query was interrupted.
     fn detail(&self, g: OpSeq) -> Result<Option<Detail>, QueryError>;
 
     /// The place of the operation issued at `g`.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the query was interrupted.
     fn place(&self, g: OpSeq) -> Result<Option<Place>, QueryError>;
 
     /// The next operation of a row after `g`, or the previous one before `g`.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the query was interrupted.
     fn neighbour(&self, lane: LaneId, g: OpSeq, forward: bool)
     -> Result<Option<OpSeq>, QueryError>;
 
     /// The operation of a row that lies nearest to a position.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the query was interrupted.
     fn nearest(&self, lane: LaneId, axis: Axis, at: u64) -> Result<Option<OpSeq>, QueryError>;
 
     /// The next operation after `from` whose kernel or entry point contains `text` (ignoring case),
     /// or the previous one before `from`.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the query was interrupted.
     fn search(&self, text: &str, from: OpSeq, forward: bool) -> Result<Option<OpSeq>, QueryError>;
 
     /// The history of an allocation.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the query was interrupted.
     fn history(&self, allocation: AllocationId) -> Result<Option<History>, QueryError>;
 
     /// The largest allocations, at most `most`.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the query was interrupted.
     fn allocations(&self, most: u32) -> Result<Vec<Lifetime>, QueryError>;
 
     /// The operations that a filter finds, and where they are.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the query was interrupted.
     fn hits(&self, filter: &OpFilter) -> Result<Hits, QueryError>;
 
     /// Bytes of memory over the issue order, in `columns` columns.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the query was interrupted.
     fn footprint(&self, by: FootprintBy, columns: u32) -> Result<Footprint, QueryError>;
 
     /// Calls by entry point, the most frequent first.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the query was interrupted.
     fn calls(&self) -> Result<Vec<CallCount>, QueryError>;
 }
 

@@ -239,8 +239,10 @@ fn launches_that_were_not_measured_are_counted() {
         follows_pointers: 3_997,
         ..MeasuredKernel::default()
     };
+    let wrong =
+        MeasuredKernel { name: "gather".to_owned(), outside: 2, ..MeasuredKernel::default() };
     let measured = Measured {
-        kernels: vec![kernel],
+        kernels: vec![kernel, wrong],
         reasons: vec![("no log was free".to_owned(), 3)],
         off: vec![("another tool".to_owned(), 1)],
     };
@@ -264,6 +266,8 @@ fn launches_that_were_not_measured_are_counted() {
     for line in [
         "measured: 1 kernel was measured in this run; 1 of them touches what its data says; 4,000 \
          launches, 3 not measured",
+        "measured: 2 launches of gather touched bytes that the kernel's code was read not to touch: an \
+         access out of bounds, or an error of streamsan, which its authors want to know of",
         "measured: 3 launches not measured: no log was free",
         "measured: nothing was measured in 1 process: another tool",
         ": 3 of 4,000 launches not measured",
