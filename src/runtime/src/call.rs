@@ -94,6 +94,19 @@ pub(crate) fn begin(call: &mut Call, words: &mut [u64]) {
     });
 }
 
+/// Puts the program's own function back where another one was to be launched in its place and could
+/// not be: the call is then made again.
+#[cold]
+#[inline(never)]
+pub(crate) fn takes_back(call: &mut Call, words: &mut [u64], result: i32) -> bool {
+    if call.launched == 0 || result == 0 {
+        return false;
+    }
+    guarded(|_| measuring::failed(call.api, call.g, words, result, call.launched));
+    call.launched = 0;
+    true
+}
+
 /// Records that the driver has returned.
 #[inline(never)]
 pub(crate) fn end(call: &Call, words: &mut [u64], result: i32) {

@@ -6,7 +6,8 @@ use core::mem::transmute;
 use streamsan_wire::kinds::*;
 use streamsan_wire::{Api, Parameter, for_each_hook};
 
-use crate::call::{Call, begin, end};
+use crate::call::{Call, begin, end, takes_back};
+use crate::measuring;
 
 macro_rules! hook {
     ($name:ident ($($arg:ident: $kind:ty),* $(,)?)) => {
@@ -21,7 +22,12 @@ macro_rules! hook {
             let [$($arg),*] = words;
             // SAFETY: the program's own arguments, a wrapped host function aside; structures by
             // value live until the end of this function.
-            let result = unsafe { real($(<$kind as Parameter>::from_word($arg)),*) };
+            let mut result = unsafe { real($(<$kind as Parameter>::from_word($arg)),*) };
+            if measuring::may_replace(Api::$name) && takes_back(&mut call, &mut words, result) {
+                let [$($arg),*] = words;
+                // SAFETY: the program's own arguments now.
+                result = unsafe { real($(<$kind as Parameter>::from_word($arg)),*) };
+            }
             end(&call, &mut words, result);
             result
         }

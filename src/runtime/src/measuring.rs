@@ -12,8 +12,9 @@ use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use streamsan_wire::{Api, MeasureHooks};
+use streamsan_wire::{Api, MeasureHooks, NotMeasured};
 
+use crate::accesses::streamsan_not_measured;
 use crate::{kept_graphs, resolve};
 
 static HOOKS: AtomicPtr<MeasureHooks> = AtomicPtr::new(ptr::null_mut());
@@ -96,6 +97,30 @@ pub(crate) fn before(api: Api, op: u64, words: &mut [u64]) -> u64 {
         Some(at) if wanted != function => core::mem::replace(&mut words[at], wanted),
         _ => 0,
     }
+}
+
+/// Whether another function may be launched in the place of the program's.
+pub(crate) const fn may_replace(api: Api) -> bool {
+    matches!(
+        api,
+        Api::cuLaunchKernel
+            | Api::cuLaunchKernel_ptsz
+            | Api::cuLaunchCooperativeKernel
+            | Api::cuLaunchCooperativeKernel_ptsz
+            | Api::cuLaunchKernelEx
+            | Api::cuLaunchKernelEx_ptsz
+            | Api::cuLaunchGridAsync
+            | Api::cuLaunch
+            | Api::cuLaunchGrid
+    )
+}
+
+/// The function in the place of the program's, `launched`, could not be launched (a patched kernel
+/// takes more registers and stack): the program's own one is put back, and the library told.
+pub(crate) fn failed(api: Api, op: u64, words: &mut [u64], result: i32, launched: u64) {
+    after(api, op, words, result, launched);
+    // SAFETY: no text.
+    unsafe { streamsan_not_measured(op, NotMeasured::LaunchFailed as u32, ptr::null()) };
 }
 
 /// After the driver has returned. `launched` is what [`before`] has answered; everybody else knows

@@ -155,6 +155,48 @@ fn measured_bytes_arrive_complete_and_in_order() {
     assert_eq!(not, expected);
 }
 
+/// What is recorded is the program's function; one in its place that cannot be launched is no failure
+/// of the program.
+#[test]
+fn a_function_in_the_place_of_the_programs_is_taken_back_where_it_fails() {
+    let source = include_str!("c/replaced.c");
+    let program = fake::program(bench(), "replaced", source, &["-l:libcuda.so.1"]);
+    let recorded = run(&program, &[]);
+    assert_eq!(recorded.status.code(), Some(0));
+    let expected = [
+        "launched 0x4003: 0",
+        "program 0x4002: 0",
+        "launched 0x4003: 701",
+        "launched 0x4002: 0",
+        "program 0x4002: 0",
+        "launched 0x4000: 1",
+        "program 0x4000: 1",
+    ];
+    assert_eq!(recorded.stdout.lines().collect::<Vec<_>>(), expected);
+    let launches: Vec<_> = recorded
+        .events
+        .iter()
+        .filter(|event| event.begins(Api::cuLaunchKernel))
+        .map(|event| match &event.record {
+            Owned::Begin { args, .. } => (event.g, args[0]),
+            _ => unreachable!("it begins"),
+        })
+        .collect();
+    assert_eq!(
+        launches.iter().map(|launch| launch.1).collect::<Vec<_>>(),
+        [0x4002, 0x4002, 0x4000]
+    );
+    let not: Vec<_> = recorded
+        .events
+        .iter()
+        .filter_map(|event| match &event.record {
+            Owned::NotMeasured { op, reason, .. } => Some((*op, *reason)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(not, [(launches[1].0, NotMeasured::LaunchFailed)]);
+}
+
 /// Lists of 2 and 1,000 elements, one of 1.4 MB, one that nobody could read, and none.
 const LISTS: &str = r#"
 #include <stdio.h>
