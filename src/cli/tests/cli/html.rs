@@ -248,7 +248,7 @@ fn race_is_told_and_drawn() {
         assert_eq!(drawn, json!([2, true, 1, "no order", true]));
         let words = first(&mut browser, ".finding svg desc");
         assert!(words.ends_with("From (1) to (2): no order."), "{words}");
-        assert!(words.contains("#297 (1) read-write AUnaryFunctor"), "{words}");
+        assert!(words.contains("#297 (1) read-write MulFunctor"), "{words}");
         // The class is explained in the page.
         let link =
             browser.evaluate("document.querySelector('.finding .body a').getAttribute('href')");
