@@ -42,7 +42,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
 
     let target_dir = PathBuf::from(variable("OUT_DIR")).join("embedded");
-    build(&root, &target_dir);
+    let built = build(&root, &target_dir);
     for (name, library) in [
         ("RUNTIME", "libstreamsan_runtime.so"),
         ("HOST_THREADS", "libstreamsan_host_threads.so"),
@@ -51,7 +51,7 @@ fn main() {
         ("TSAN", "libstreamsan_tsan.so"),
         ("SIM", "libstreamsan_sim.so"),
     ] {
-        let path = target_dir.join("release").join(library);
+        let path = built.join(library);
         let bytes = std::fs::read(&path)
             .unwrap_or_else(|error| panic!("{} was not built: {error}", path.display()));
         println!("cargo::rustc-env=STREAMSAN_{name}_FILE={}", path.display());
@@ -65,7 +65,8 @@ fn workspace_root() -> PathBuf {
     root.unwrap_or_else(|| panic!("{} is not inside the workspace", manifest.display()))
 }
 
-fn build(root: &Path, target_dir: &Path) {
+/// Builds the libraries and gives their directory.
+fn build(root: &Path, target_dir: &Path) -> PathBuf {
     let mut cargo = Command::new(variable("CARGO"));
     // `--locked` takes the versions of the outer build; nothing is fetched that it has not fetched.
     cargo
@@ -76,12 +77,22 @@ fn build(root: &Path, target_dir: &Path) {
         .args(["--package", "streamsan-measure", "--package", "streamsan-tsan-stub"])
         .arg("--target-dir")
         .arg(target_dir);
+    // A build for another target, or with a linker of its own, which fixes the version of glibc that
+    // a release needs (.ci/release), is one for the libraries too.
+    let (host, target) = (variable("HOST"), variable("TARGET"));
+    let linker = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
+    println!("cargo::rerun-if-env-changed={linker}");
+    let mut built = target_dir.to_owned();
+    if host != target || env::var_os(&linker).is_some() {
+        cargo.args(["--target", &target]);
+        built.push(&target);
+    }
     // Flags and wrappers of the outer build (coverage, clippy, sanitizers) must not reach code that
     // is loaded into other people's programs.
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
         let belongs_to_the_outer_build = (text.starts_with("CARGO")
-            && !["CARGO_HOME", "CARGO_MAKEFLAGS"].contains(&&*text)
+            && !["CARGO_HOME", "CARGO_MAKEFLAGS", &linker].contains(&&*text)
             && !text.starts_with("CARGO_NET_")
             && !text.starts_with("CARGO_HTTP_")
             && !text.starts_with("CARGO_REGISTR"))
@@ -98,7 +109,7 @@ fn build(root: &Path, target_dir: &Path) {
     cargo.env("CARGO_PROFILE_RELEASE_DEBUG", "false");
     cargo.env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo");
     match cargo.status() {
-        Ok(status) if status.success() => {}
+        Ok(status) if status.success() => built.join("release"),
         Ok(status) => panic!("building the embedded libraries failed ({status})"),
         Err(error) => panic!("cannot start cargo for the embedded libraries: {error}"),
     }
