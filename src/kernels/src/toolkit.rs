@@ -123,10 +123,14 @@ impl Places {
         places
     }
 
-    /// Those of this process.
+    /// Those of this process. A command that a Python package brought has the packages beside it that
+    /// were installed with it (docs/install.md), whichever environment is active.
     #[must_use]
     pub fn of_this_process(program: Option<&Path>) -> Self {
-        Self::new(std::env::vars_os(), program)
+        let mut places = Self::new(std::env::vars_os(), program);
+        let own = std::env::current_exe().ok();
+        places.prefixes.extend(own.as_deref().and_then(prefix_of_script));
+        places
     }
 
     /// The first place that has a tool. `variable` may name its file.
@@ -204,7 +208,12 @@ impl Places {
 /// interpreter of a virtual environment is a link to the one it was made with.
 fn prefix(program: &Path) -> Option<PathBuf> {
     let python = program.file_name()?.to_str()?.starts_with("python");
-    let folder = program.parent().filter(|folder| python && folder.ends_with("bin"))?;
+    prefix_of_script(program).filter(|_| python)
+}
+
+/// The prefix of the environment among whose scripts a command is.
+fn prefix_of_script(command: &Path) -> Option<PathBuf> {
+    let folder = command.parent().filter(|folder| folder.ends_with("bin"))?;
     folder.parent().filter(|prefix| prefix.is_absolute()).map(Path::to_owned)
 }
 
