@@ -2,14 +2,15 @@
 
 use super::{Diagnosis, bad, good, note};
 use crate::launch::SANITIZER_VARIABLE;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use streamsan_kernels::disassembler::{Disassembler, PACKAGE, VARIABLE};
 use streamsan_kernels::toolkit::Places;
 use streamsan_wire::RingOptions;
 
-/// The oldest C library that the runtime is made for.
-const OLDEST_GLIBC: (u32, u32) = (2, 28);
+/// The oldest C library that a release is linked for (.ci/release).
+const OLDEST_GLIBC: (u32, u32) = (2, 17);
 /// Host threads that make driver calls in a program with many of them.
 const MANY_THREADS: u64 = 64;
 /// Recording, analysing and storing beside a program.
@@ -47,12 +48,17 @@ fn glibc_version() -> Option<((u32, u32), String)> {
     let file = maps
         .lines()
         .filter_map(|line| line.split_whitespace().nth(5))
-        .find(|path| Path::new(path).file_name().is_some_and(|name| name == "libc.so.6"))?;
+        .find(|path| Path::new(path).file_name().is_some_and(is_glibc))?;
     let bytes = fs::read(file).ok()?;
     let marker = b"GNU C Library";
     let at = bytes.windows(marker.len()).position(|window| window == marker)?;
     let text = bytes[at..].split(|&b| b == b'\n' || b == 0).next()?;
     parse_glibc_version(&String::from_utf8_lossy(text))
+}
+
+/// `libc.so.6` is a link to `libc-2.31.so` before glibc 2.34.
+fn is_glibc(name: &OsStr) -> bool {
+    name == "libc.so.6" || name.to_str().is_some_and(|name| name.starts_with("libc-2."))
 }
 
 fn parse_glibc_version(banner: &str) -> Option<((u32, u32), String)> {
@@ -169,7 +175,7 @@ pub(super) fn preloads() -> Option<Diagnosis> {
 
 #[cfg(test)]
 mod tests {
-    use super::{glibc_version, module_version, parse_glibc_version};
+    use super::{glibc_version, is_glibc, module_version, parse_glibc_version};
 
     #[test]
     fn kernel_module_tells_its_version() {
@@ -198,6 +204,18 @@ mod tests {
             assert_eq!(parse_glibc_version(banner).map(|(v, _)| v), Some(version));
         }
         assert_eq!(parse_glibc_version("GNU C Library"), None);
+    }
+
+    #[test]
+    fn the_library_is_known_by_its_file() {
+        for (name, is) in [
+            ("libc.so.6", true),
+            ("libc-2.31.so", true),
+            ("libc.musl-x86_64.so.1", false),
+            ("libcuda.so.1", false),
+        ] {
+            assert_eq!(is_glibc(name.as_ref()), is, "{name}");
+        }
     }
 
     #[test]
