@@ -2,11 +2,13 @@
 //! `streamsan-annotate`). Both find them by name, so a program runs unchanged without us.
 
 use core::ffi::{CStr, c_char, c_void};
+use core::sync::atomic::Ordering;
 
 use streamsan_wire::HostCall;
 
 use super::fences;
 use super::publish::record;
+use crate::attach;
 
 /// The calling thread reads `len` bytes at `address`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -20,6 +22,14 @@ extern "C" fn streamsan_rt_host_read(address: *const c_void, len: usize) {
 extern "C" fn streamsan_rt_host_write(address: *const c_void, len: usize) {
     record(HostCall::HostWrite, &[address as u64, len as u64], &[]);
     fences::told(address as u64, len as u64, true);
+}
+
+/// The index that the next call of the run gets, in whatever process; `u64::MAX` where nothing is
+/// recorded. Between two answers lie the calls that were made between them: the Python package marks
+/// tests and regions of a program with it, and nothing is recorded.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn streamsan_rt_issue_index() -> u64 {
+    attach::attachment().map_or(u64::MAX, |attachment| attachment.control.g.load(Ordering::Acquire))
 }
 
 /// Names a `CUstream`.

@@ -59,6 +59,20 @@ fn accesses_have_stacks_and_names_have_none() {
     assert_ne!(events[0].0.stack, events[1].0.stack);
 }
 
+#[test]
+fn an_index_parts_the_calls_before_from_those_after() {
+    let program = fake::program(bench(), "indexed", PROGRAM, &[HEADER, "-l:libcuda.so.1"]);
+    let recorded = run(&program, &["index"]);
+    let told: Vec<u64> =
+        recorded.stdout.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    let calls = recorded.events.iter().filter(|event| event.begins(Api::cuStreamSynchronize));
+    let calls: Vec<u64> = calls.map(|event| event.g).collect();
+    let (&[before, after], &[first, second]) = (&told[..], &calls[..]) else {
+        panic!("{told:?}, {calls:?}")
+    };
+    assert!(before <= first && first < after && after <= second, "{told:?}, {calls:?}");
+}
+
 /// The stub that instrumented programs are linked with, which cargo builds beside the test.
 fn stub() -> PathBuf {
     let test = std::env::current_exe().unwrap();

@@ -10,6 +10,9 @@
 int cuMemHostRegister_v2(void *start, size_t bytes, unsigned flags);
 int cuStreamSynchronize(void *stream);
 
+/* Asked by the Python package only, so not in the header. */
+extern uint64_t streamsan_rt_issue_index(void) __attribute__((weak));
+
 static unsigned char *memory;
 static pthread_barrier_t barrier;
 
@@ -29,6 +32,14 @@ int main(int count, char **arguments)
         streamsan_host_write((void *)0x2000, 32);
         streamsan_name_stream((void *)0x77, "download");
         streamsan_name_memory((void *)0x3000, "");
+        return 0;
+    }
+    if (count > 1 && strcmp(arguments[1], "index") == 0) {
+        uint64_t before = streamsan_rt_issue_index();
+        cuStreamSynchronize((void *)0x77);
+        uint64_t after = streamsan_rt_issue_index();
+        cuStreamSynchronize((void *)0x77);
+        printf("%llu %llu\n", (unsigned long long)before, (unsigned long long)after);
         return 0;
     }
     /* The compiler's calls, by hand or by -fsanitize=thread. */
