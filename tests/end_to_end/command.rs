@@ -26,20 +26,23 @@ pub(crate) fn streamsan() -> &'static Path {
     })
 }
 
-fn build() -> PathBuf {
-    // target/debug or target/release holds this package's binaries; anything else is a profile's
-    // own name.
+/// The profile that the tests are built with. target/debug or target/release holds this package's
+/// binaries; anything else is a profile's own name.
+pub(crate) fn profile() -> &'static str {
     let folder = Path::new(env!("CARGO_BIN_EXE_programs")).parent().expect("it is in a folder");
-    let profile = match folder.file_name().and_then(OsStr::to_str) {
+    match folder.file_name().and_then(OsStr::to_str) {
         None | Some("debug") => "dev",
         Some(name) => name,
-    };
+    }
+}
+
+fn build() -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     // --workspace and --test, so that dependencies are built with the features that they have
     // already after a build of the tests of the whole workspace: nothing is built twice there.
     let built = Command::new(cargo)
         .args(["build", "--workspace", "--bin", "streamsan", "--test", "end_to_end"])
-        .args(["--profile", profile])
+        .args(["--profile", profile()])
         .args(["--message-format", "json-render-diagnostics", "--manifest-path"])
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml"))
         .stderr(Stdio::inherit())

@@ -25,6 +25,8 @@ pub(crate) struct Tool {
 pub(crate) const NEXTEST: Tool = Tool { program: "cargo", arguments: &["nextest", "--version"] };
 pub(crate) const CTEST: Tool = Tool { program: "ctest", arguments: &["--version"] };
 pub(crate) const MPIRUN: Tool = Tool { program: "mpirun", arguments: &["--version"] };
+pub(crate) const MATURIN: Tool =
+    Tool { program: "python3", arguments: &["-c", "import maturin, pytest, venv"] };
 pub(crate) const PYTHON: Tool = Tool { program: "python3", arguments: &["-c", "import ctypes"] };
 pub(crate) const PYTEST: Tool =
     Tool { program: "python3", arguments: &["-m", "pytest", "--version"] };
@@ -46,7 +48,7 @@ pub(crate) fn with(tool: Tool, name: &str, test: impl FnOnce() + Send + 'static)
 }
 
 /// `PATH` with the folders of the tools before it.
-fn path() -> OsString {
+pub(crate) fn path() -> OsString {
     let given = |name: &str| env::var_os(name).unwrap_or_default();
     let folders = [given(VARIABLE), given("PATH")];
     let folders = folders.iter().flat_map(|list| env::split_paths(list).collect::<Vec<_>>());

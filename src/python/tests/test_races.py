@@ -1,0 +1,69 @@
+"""Which test a call belongs to, by marks alone."""
+
+from streamsan._pytest_races import OUTSIDE, Timeline
+from streamsan._trace import Call, _fit
+
+
+class Processes:
+    """A trace without findings."""
+
+    def __init__(self, processes):
+        self.processes = processes
+
+
+def phase(pid, test, name, begin, end=None, **more):
+    marks = [{"pid": pid, "test": test, "phase": name, "begin": begin, **more}]
+    if end is not None:
+        marks.append({"pid": pid, "test": test, "phase": name, "end": end})
+    return marks
+
+
+def place(timeline, index, process=0, thread=None):
+    found = timeline._place(Call(index, process, thread))
+    return found.test, found.phase
+
+
+def test_a_phase_has_the_calls_between_its_marks():
+    marks = phase(7, "a", "setup", 10, 12) + phase(7, "a", "call", 12, 12) + phase(7, "b", "call", 20, 30)
+    timeline = Timeline(marks, Processes({0: (7, 1)}))
+    assert place(timeline, 9) == (None, None)
+    assert place(timeline, 10) == ("a", "setup")
+    assert place(timeline, 11) == ("a", "setup")
+    # Between two tests.
+    assert place(timeline, 12) == (None, None)
+    assert place(timeline, 29) == ("b", "call")
+    assert place(timeline, 30) == (None, None)
+
+
+def test_a_process_that_died_in_a_test_ends_no_phase():
+    timeline = Timeline(phase(7, "a", "call", 10), Processes({0: (7, 1)}))
+    assert place(timeline, 1000) == ("a", "call")
+
+
+def test_processes_are_told_apart_and_children_are_their_parents():
+    marks = phase(7, "a", "call", 10, 20) + phase(8, "b", "call", 10, 20)
+    # 9 is a child of 8's child 10, which made no call. 11 belongs to nobody.
+    processes = {0: (7, 1), 1: (8, 1), 2: (9, 10), 3: (10, 8), 4: (11, 1)}
+    timeline = Timeline(marks, Processes(processes))
+    found = [place(timeline, 15, process) for process in range(5)]
+    assert [test for test, _ in found] == ["a", "b", "b", "b", None]
+
+
+def test_regions_are_those_of_the_thread_and_the_outermost_comes_first():
+    inner = {"pid": 7, "thread": 70, "region": "inner", "begin": 12, "end": 14}
+    outer = {"pid": 7, "thread": 70, "region": "outer", "begin": 12, "end": 14}
+    other = {"pid": 7, "thread": 71, "region": "other", "begin": 10, "end": 20}
+    marks = phase(7, "a", "call", 10, 20) + [inner, outer, other]
+    timeline = Timeline(marks, Processes({0: (7, 1)}))
+    words = timeline._place(Call(13, 0, 70)).words(None)
+    assert words == 'in region "outer", in region "inner"'
+    assert timeline._place(Call(13, 0, 72)).words(None) == ""
+    outside = timeline._place(Call(30, 0, 70))
+    assert outside.words("a") == OUTSIDE
+
+
+def test_call_sites_are_looked_for_in_their_order():
+    stack = [("copy", "x.py"), ("helper", "x.py"), ("test_a", "t.py"), ("main", "m.py")]
+    assert _fit([[("copy", "x.py"), ("test_a", "t.py")]], [stack]) == 2
+    assert _fit([[("test_a", "t.py"), ("copy", "x.py")]], [stack]) == 1
+    assert _fit([[("test_b", "t.py")], []], [stack, stack]) == 0
