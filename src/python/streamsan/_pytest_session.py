@@ -44,9 +44,8 @@ def _run_in(config, command, folder):
     fail_on = config.getoption("streamsan_fail_on")
     if fail_on:
         words += ["--fail-on", fail_on]
-    simulated = config.getoption("streamsan_sim")
-    if simulated:
-        words.append(f"--sim={simulated}")
+    if config.getoption("streamsan_sim"):
+        words.append("--sim")
     words += config.getini("streamsan_options")
     words += ["--", sys.executable, *_same_arguments(config)]
     code = _call(words, {_marks.DIRECTORY: marks, INSIDE: "1"})

@@ -41,9 +41,7 @@ def pytest_addoption(parser):
     )
     group.addoption(
         "--streamsan-sim",
-        metavar="POLICY",
-        nargs="?",
-        const="eager",
+        action="store_true",
         help="run on streamsan's simulated driver, without a GPU",
     )
     group.addoption(
