@@ -52,6 +52,7 @@ fn dispatch(command: Command) -> ExitCode {
         Command::TsanStub => commands::tsan_stub(),
         Command::Completions(options) => commands::completions(&options),
         Command::Man(options) => commands::man(&options),
+        Command::Mcp(options) => commands::mcp(&options),
         Command::DemoProgram { clean } => commands::demo_program(clean),
         Command::CallDriver { way } => commands::call_driver(&way),
         Command::ProbeDriver => commands::probe_driver(),

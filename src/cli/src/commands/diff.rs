@@ -8,6 +8,7 @@ use crate::options::{DiffOptions, GateOptions};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 use streamsan_model::{ExitCode, Fingerprint, Severity, Verdict};
 use streamsan_names::{printable, printable_path};
 use streamsan_report::{Group, Report, reason_in_words};
@@ -23,6 +24,7 @@ struct Entry {
 }
 
 type Entries = BTreeMap<(Fingerprint, Severity), Entry>;
+type Listed<'a> = (&'a (Fingerprint, Severity), &'a Entry);
 
 /// `streamsan diff`.
 ///
@@ -30,80 +32,125 @@ type Entries = BTreeMap<(Fingerprint, Severity), Entry>;
 ///
 /// A trace or a suppression file that cannot be read or has a mistake in it.
 pub(crate) fn diff(options: &DiffOptions) -> Result<ExitCode, Error> {
-    let gate = read_gate(&GateOptions {
-        suppressions: options.suppressions.clone(),
-        ..GateOptions::default()
-    })?;
-    let [before, after] = [&options.before, &options.after];
-    let before = Concluded::open(before, false)?;
-    let after = Concluded::open(after, false)?;
-    let [mut old, mut new] = [&before, &after].map(|trace| trace.report(options.threshold.fail_on));
-    old.hold_against(&gate);
-    new.hold_against(&gate);
-    let (old, new_entries) = (entries(&old), entries(&new));
-    let came: Vec<_> = new_entries.iter().filter(|(key, _)| !old.contains_key(key)).collect();
-    let gone: Vec<_> = old.iter().filter(|(key, _)| !new_entries.contains_key(key)).collect();
-    let kept: Vec<_> = new_entries.iter().filter(|(key, _)| old.contains_key(key)).collect();
-    let fails = came.iter().any(|(_, entry)| entry.fails);
-    let code = match new.verdict() {
-        _ if fails => ExitCode::FINDINGS,
-        // A race that was not seen may be a new one.
-        _ if !is_complete(&new) => ExitCode::INCOMPLETE,
-        _ => ExitCode::SUCCESS,
-    };
-    if options.json {
-        let list = |entries: &[(&(Fingerprint, Severity), &Entry)]| -> Vec<Value> {
+    let comparison = Comparison::of(options)?;
+    match options.json {
+        true => print_json(&comparison.as_json()),
+        false => print(&comparison.as_text(&options.after)),
+    }
+    Ok(comparison.exit_code())
+}
+
+/// The findings of two traces.
+pub(super) struct Comparison {
+    old: Entries,
+    new: Entries,
+    /// Of the trace from after.
+    verdict: Verdict,
+    is_complete: bool,
+}
+
+impl Comparison {
+    /// Judges both traces.
+    ///
+    /// # Errors
+    ///
+    /// As [`diff`].
+    pub(super) fn of(options: &DiffOptions) -> Result<Self, Error> {
+        let gate = read_gate(&GateOptions {
+            suppressions: options.suppressions.clone(),
+            ..GateOptions::default()
+        })?;
+        let [before, after] = [&options.before, &options.after];
+        let before = Concluded::open(before, false)?;
+        let after = Concluded::open(after, false)?;
+        let [mut old, mut new] =
+            [&before, &after].map(|trace| trace.report(options.threshold.fail_on));
+        old.hold_against(&gate);
+        new.hold_against(&gate);
+        Ok(Self {
+            old: entries(&old),
+            new: entries(&new),
+            verdict: new.verdict().clone(),
+            is_complete: is_complete(&new),
+        })
+    }
+
+    fn came(&self) -> Vec<Listed<'_>> {
+        self.new.iter().filter(|(key, _)| !self.old.contains_key(key)).collect()
+    }
+
+    fn gone(&self) -> Vec<Listed<'_>> {
+        self.old.iter().filter(|(key, _)| !self.new.contains_key(key)).collect()
+    }
+
+    fn kept(&self) -> Vec<Listed<'_>> {
+        self.new.iter().filter(|(key, _)| self.old.contains_key(key)).collect()
+    }
+
+    fn exit_code(&self) -> ExitCode {
+        if self.came().iter().any(|(_, entry)| entry.fails) {
+            ExitCode::FINDINGS
+        } else if !self.is_complete {
+            // A race that was not seen may be a new one.
+            ExitCode::INCOMPLETE
+        } else {
+            ExitCode::SUCCESS
+        }
+    }
+
+    /// For programs.
+    pub(super) fn as_json(&self) -> Value {
+        let list = |entries: &[Listed<'_>]| -> Vec<Value> {
             entries.iter().map(|(key, entry)| as_json(key, entry)).collect()
         };
-        let document = json!({
-            "schema": 1,
-            "new": list(&came),
-            "gone": list(&gone),
-            "kept": kept.iter().map(|(key, entry)| {
-                let mut value = as_json(key, entry);
-                value["count_before"] = json!(old[*key].count);
-                value
-            }).collect::<Vec<_>>(),
-            "complete": is_complete(&new),
-            "no_cuda": *new.verdict() == Verdict::NoCuda,
+        let kept = self.kept().into_iter().map(|(key, entry)| {
+            let mut value = as_json(key, entry);
+            value["count_before"] = json!(self.old[key].count);
+            value
         });
-        print_json(&document);
-        return Ok(code);
+        json!({
+            "schema": 1,
+            "new": list(&self.came()),
+            "gone": list(&self.gone()),
+            "kept": kept.collect::<Vec<_>>(),
+            "complete": self.is_complete,
+            "no_cuda": self.verdict == Verdict::NoCuda,
+        })
     }
-    let mut text = String::new();
-    for (sign, entries) in [('+', &came), ('-', &gone)] {
-        for ((id, _), entry) in entries {
-            let Entry { title, accesses, class, count, fails } = entry;
-            let level = if *fails { "error" } else { "warning" };
-            let _ = writeln!(text, "{sign} {level}[{class}]: {title}, seen {count}x, id {id}");
-            for (number, access) in accesses.iter().enumerate() {
-                let _ = writeln!(text, "    ({}) {access}", number + 1);
+
+    /// For people; `after` is the file of the second trace.
+    fn as_text(&self, after: &Path) -> String {
+        let (came, gone, kept) = (self.came(), self.gone(), self.kept());
+        let mut text = String::new();
+        for (sign, entries) in [('+', &came), ('-', &gone)] {
+            for ((id, _), entry) in entries {
+                let Entry { title, accesses, class, count, fails } = entry;
+                let level = if *fails { "error" } else { "warning" };
+                let _ = writeln!(text, "{sign} {level}[{class}]: {title}, seen {count}x, id {id}");
+                for (number, access) in accesses.iter().enumerate() {
+                    let _ = writeln!(text, "    ({}) {access}", number + 1);
+                }
             }
         }
-    }
-    for (key, entry) in &kept {
-        let count = old[*key].count;
-        if count != entry.count {
-            let (id, title) = (key.0, &entry.title);
-            let _ = writeln!(text, "= {title}, seen {}x, was {count}x, id {id}", entry.count);
+        for (key, entry) in &kept {
+            let count = self.old[*key].count;
+            if count != entry.count {
+                let (id, title) = (key.0, &entry.title);
+                let _ = writeln!(text, "= {title}, seen {}x, was {count}x, id {id}", entry.count);
+            }
         }
-    }
-    if let (Verdict::Incomplete(reasons), true) = (new.verdict(), came.is_empty()) {
-        for reason in reasons {
-            let _ = writeln!(text, "incomplete: {}", reason_in_words(reason));
+        if let (Verdict::Incomplete(reasons), true) = (&self.verdict, came.is_empty()) {
+            for reason in reasons {
+                let _ = writeln!(text, "incomplete: {}", reason_in_words(reason));
+            }
         }
+        if self.verdict == Verdict::NoCuda {
+            let after = printable_path(after);
+            let _ = writeln!(text, "no CUDA in {after}: {}", Verdict::NO_CUDA_MEANS);
+        }
+        let _ = writeln!(text, "{} new, {} gone, {} in both", came.len(), gone.len(), kept.len());
+        text
     }
-    if *new.verdict() == Verdict::NoCuda {
-        let _ = writeln!(
-            text,
-            "no CUDA in {}: {}",
-            printable_path(&options.after),
-            Verdict::NO_CUDA_MEANS
-        );
-    }
-    let _ = writeln!(text, "{} new, {} gone, {} in both", came.len(), gone.len(), kept.len());
-    print(&text);
-    Ok(code)
 }
 
 /// Whether everything was seen that was to be seen.

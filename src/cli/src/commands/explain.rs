@@ -25,6 +25,24 @@ pub(crate) fn explain(options: &ExplainOptions) -> Result<ExitCode, Error> {
         class::print_page(class);
         return Ok(ExitCode::SUCCESS);
     }
+    let text = TextOptions {
+        color: color(&io::stdout()),
+        columns: columns(&io::stdout()),
+        ..TextOptions::default()
+    };
+    for (index, story) in stories(options, &text)?.iter().enumerate() {
+        let gap = if index == 0 { "" } else { "\n" };
+        print(&format!("{gap}{story}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The stories of the findings that are asked for, or of those that fail.
+///
+/// # Errors
+///
+/// As [`explain`].
+pub(super) fn stories(options: &ExplainOptions, text: &TextOptions) -> Result<Vec<String>, Error> {
     let concluded = Concluded::open(&options.file, options.strict_host_threads)?;
     let mut report = concluded.report(options.threshold.fail_on);
     let asked: Vec<Group> = match &options.id {
@@ -45,18 +63,9 @@ pub(crate) fn explain(options: &ExplainOptions) -> Result<ExitCode, Error> {
             stories.iter_mut().for_each(|story| story.operation(operation));
         }
     })?;
-    let text = TextOptions {
-        color: color(&io::stdout()),
-        columns: columns(&io::stdout()),
-        ..TextOptions::default()
-    };
     let mut sources = SourceLines::below(&options.source_root)?;
     let mut source_line = |path: &str, line: u32| sources.line(path, line);
-    for (index, story) in stories.iter().enumerate() {
-        let gap = if index == 0 { "" } else { "\n" };
-        print(&format!("{gap}{}", story.render(&text, &mut source_line)));
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(stories.iter().map(|story| story.render(text, &mut source_line)).collect())
 }
 
 /// Finds out what the proposed edges of findings do.

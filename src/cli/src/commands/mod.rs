@@ -21,6 +21,7 @@ mod kernels;
 mod known_upstream;
 mod launches;
 mod man;
+mod mcp;
 mod measure;
 mod output;
 mod probe;
@@ -51,6 +52,7 @@ pub(crate) use export::export;
 pub(crate) use kernels::kernels;
 pub(crate) use known_upstream::known_upstream;
 pub(crate) use man::man;
+pub(crate) use mcp::mcp;
 pub(crate) use output::{
     Stderr, color_as, hold_messages, not_printed, release_messages, warn, warn_of_large_images,
 };

@@ -54,11 +54,8 @@ impl SourceLines {
     /// A line of a file, counted from 1: without its indentation, with a space for each control
     /// character.
     pub(super) fn line(&mut self, path: &str, line: u32) -> Option<String> {
-        if !self.files.contains_key(path) {
-            self.files.insert(path.to_owned(), self.read(Path::new(path)));
-        }
-        let text = self.files.get(path)?.as_ref()?;
-        let line = text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?)?.trim();
+        let line =
+            self.text(path)?.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?)?.trim();
         if line.is_empty() {
             return None;
         }
@@ -68,6 +65,32 @@ impl SourceLines {
             shown.push_str("...");
         }
         Some(shown)
+    }
+
+    /// The lines around a line, as they stand in the file, by their numbers from 1. `None` where the
+    /// file is not to be read or does not have the line.
+    pub(super) fn around(
+        &mut self,
+        path: &str,
+        line: u32,
+        distance: u32,
+    ) -> Option<Vec<(u32, String)>> {
+        let (first, last) = (line.saturating_sub(distance).max(1), line.saturating_add(distance));
+        let text = self.text(path)?;
+        let lines: Vec<(u32, String)> = (1..)
+            .zip(text.lines())
+            .skip_while(|(number, _)| *number < first)
+            .take_while(|(number, _)| *number <= last)
+            .map(|(number, text)| (number, text.to_owned()))
+            .collect();
+        lines.iter().any(|(number, _)| *number == line).then_some(lines)
+    }
+
+    fn text(&mut self, path: &str) -> Option<&str> {
+        if !self.files.contains_key(path) {
+            self.files.insert(path.to_owned(), self.read(Path::new(path)));
+        }
+        self.files.get(path)?.as_deref()
     }
 
     fn read(&self, path: &Path) -> Option<String> {
@@ -120,6 +143,23 @@ mod tests {
         assert_eq!((lines.line(&script, 0), lines.line(&script, 4)), (None, None));
         let long = file(directory.path(), "long", "y".repeat(1000).as_bytes());
         assert_eq!(lines.line(&long, 1).map(|line| line.len()), Some(163));
+    }
+
+    #[test]
+    fn lines_around_a_line_end_where_the_file_does() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut lines = below(directory.path());
+        let script = file(directory.path(), "a.py", b"one\n  two\nthree\n");
+        let around = |lines: &mut SourceLines, line, distance| {
+            let around = lines.around(&script, line, distance)?;
+            Some(around.into_iter().map(|(number, text)| format!("{number}{text}")).collect())
+        };
+        let told: Option<Vec<String>> = around(&mut lines, 2, 0);
+        assert_eq!(told, Some(vec!["2  two".to_owned()]));
+        let told: Option<Vec<String>> = around(&mut lines, 1, u32::MAX);
+        assert_eq!(told, Some(["1one", "2  two", "3three"].map(str::to_owned).into()));
+        let outside: [Option<Vec<String>>; 2] = [0, 4].map(|line| around(&mut lines, line, 9));
+        assert_eq!(outside, [None, None]);
     }
 
     #[test]

@@ -298,6 +298,11 @@ impl Concluded {
         Whole { trace: &self.trace, file: &self.file, strict: self.strict }
     }
 
+    /// The entities that operations and findings of the trace refer to.
+    pub(super) fn entities(&self) -> &Entities {
+        &self.entities
+    }
+
     /// The report at a threshold, with the shipped list of races known in libraries.
     pub(super) fn report(&self, threshold: Threshold) -> Report<'_> {
         self.report_with(threshold, Some(KnownUpstream::shipped()))

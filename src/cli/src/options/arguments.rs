@@ -2,7 +2,8 @@
 
 use super::{
     AdviseOptions, Coloring, DiffOptions, ExplainOptions, ExportOptions, GateOptions, HostAccesses,
-    Listed, Measure, ReportFile, Settle, SimPolicy, Size, Stacks, SuppressOptions, TorchAllocator,
+    Listed, McpOptions, Measure, ReportFile, Settle, SimPolicy, Size, Stacks, SuppressOptions,
+    TorchAllocator,
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueHint};
 use clap::{Args, Parser, Subcommand};
@@ -66,6 +67,8 @@ pub(crate) enum Command {
     Stats(StatsOptions),
     /// Look at a trace in the terminal.
     View(ViewOptions),
+    /// Answer a program's questions about traces, over the Model Context Protocol.
+    Mcp(McpOptions),
     /// Print the list of races that are known in libraries.
     KnownUpstream,
     /// Print the path of the library to link programs with that are compiled with -fsanitize=thread.

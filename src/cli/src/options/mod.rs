@@ -4,6 +4,7 @@ mod arguments;
 mod color;
 mod findings;
 mod host_accesses;
+mod mcp;
 mod measure;
 mod policy;
 mod report_file;
@@ -22,6 +23,7 @@ pub(crate) use findings::{
     AdviseOptions, DiffOptions, ExplainOptions, ExportOptions, GateOptions, Listed, SuppressOptions,
 };
 pub(crate) use host_accesses::HostAccesses;
+pub(crate) use mcp::McpOptions;
 pub(crate) use measure::{Measure, Settle};
 pub(crate) use policy::SimPolicy;
 pub(crate) use report_file::{ReportFile, ReportFormat};

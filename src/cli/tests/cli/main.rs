@@ -6,6 +6,7 @@ mod hostile;
 mod html;
 mod kernels;
 mod log;
+mod mcp;
 mod names;
 mod recorded;
 mod view;
