@@ -13,6 +13,7 @@ use crate::tools::{PYTEST, XDIST, command, path, project, with};
 
 pub(crate) fn add(trials: &mut Vec<Trial>) {
     trials.push(with(PYTEST, "pytest_plugin::races", races));
+    trials.push(with(PYTEST, "pytest_plugin::junit", junit));
     trials.push(with(XDIST, "pytest_plugin::in_several_processes", in_several_processes));
     trials.push(with(PYTEST, "pytest_plugin::inert_when_off", inert_when_off));
     trials.push(with(PYTEST, "pytest_plugin::outcomes", outcomes));
@@ -101,6 +102,54 @@ fn races() {
     let across = section(&printed, "test_pipeline.py::test_racy_with_the_one_before");
     let other = "(1) was issued in test_pipeline.py::test_leaves_an_upload";
     assert!(across.contains(other), "{across}");
+}
+
+/// The JUnit file is pytest's, with a failure in each test that races and one more case for what is
+/// no test's.
+fn junit() {
+    let scratch = Scratch::new();
+    let folder = project(&scratch, "plugin");
+    let cases = |options: &[&str], code: i32| {
+        let options: Vec<&str> = ["--junit-xml=junit.xml"].iter().chain(options).copied().collect();
+        run(&scratch, &folder, &options, code);
+        let text = fs::read_to_string(folder.join("junit.xml")).expect("pytest writes its report");
+        let (head, cases) = text.split_once("<testcase").expect("a case");
+        let failed = cases.split("<testcase").filter(|case| case.contains("<failure"));
+        let mut failed: Vec<String> = failed
+            .map(|case| {
+                let attribute = |name: &str| {
+                    let (_, rest) = case.split_once(name).expect("an attribute");
+                    rest.split('"').next().expect("a value").to_owned()
+                };
+                assert!(case.contains("streamsan: RAW [missing-wait]"), "{case}");
+                assert!(case.contains("why these are unordered"), "{case}");
+                format!("{} {}", attribute("classname=\""), attribute(" name=\""))
+            })
+            .collect();
+        failed.sort();
+        (head.to_owned(), failed)
+    };
+    let (head, failed) = cases(&[], 1);
+    let expected = [
+        "test_helper test_first_by_helper",
+        "test_helper test_second_by_helper",
+        "test_pipeline test_racy",
+        "test_pipeline test_racy_in_another_way_than_is_allowed",
+        "test_pipeline test_racy_in_its_fixture",
+        "test_pipeline test_racy_with_the_one_before",
+        "test_pipeline.TestInAClass test_pipeline[racy]",
+    ];
+    assert_eq!(failed, expected);
+    assert!(head.contains("failures=\"7\"") && head.contains("tests=\"12\""), "{head}");
+    let (head, failed) = cases(&["-k", "clean"], 0);
+    assert_eq!(failed, [""; 0]);
+    assert!(head.contains("failures=\"0\""), "{head}");
+
+    fs::write(folder.join("test_import.py"), "import driver\ndriver.round_trip(False)\n")
+        .expect("there is room");
+    let (head, failed) = cases(&["-k", "clean", "--junit-prefix", "gpu"], 1);
+    assert_eq!(failed, ["streamsan outside of tests"]);
+    assert!(head.contains("failures=\"1\"") && head.contains("tests=\"4\""), "{head}");
 }
 
 /// One trace for all processes: the tests of each are told by the marks of each.

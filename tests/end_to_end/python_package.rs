@@ -100,6 +100,19 @@ fn build_wheel(to: &Path) -> PathBuf {
     wheels.next().expect("maturin writes a wheel")
 }
 
+/// The check of a release tells too old a C library from one that serves.
+fn versions_of_glibc(command: &Path) {
+    let newest_of = |most: &str| {
+        let mut check = Command::new(find("python3"));
+        let ended = check.arg(repository(".ci/glibc")).arg(most).arg(command).output();
+        let ended = ended.expect("it starts");
+        (ended.status.code(), String::from_utf8_lossy(&ended.stdout).into_owned())
+    };
+    assert_eq!(newest_of("2.99").0, Some(0));
+    let (code, said) = newest_of("2.1");
+    assert!(code == Some(1) && said.contains(", newer than 2.1"), "{said}");
+}
+
 /// A fresh environment with nothing but the wheel: no Rust, no compiler, no other command.
 fn wheel() {
     let scratch = Scratch::new();
@@ -116,6 +129,7 @@ fn wheel() {
         command.env("PATH", "/usr/bin:/bin").env_remove("PYTHONPATH").env_remove("STREAMSAN");
         command
     };
+    versions_of_glibc(&environment.join("bin/streamsan"));
     let version = format!("streamsan {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(output(bare(&environment.join("bin/streamsan")).arg("--version")), version);
     assert_eq!(output(bare(&python).args(["-m", "streamsan", "--version"])), version);

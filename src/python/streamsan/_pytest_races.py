@@ -71,22 +71,35 @@ class Outcome:
             writer.line(line, yellow=True)
         if self.verdict == "INCOMPLETE":
             for reason in self.reasons:
-                text = reason["text"] if isinstance(reason, dict) else reason
-                writer.line(f"INCOMPLETE {text}", red=self.incomplete_fails, yellow=True)
+                writer.line(f"INCOMPLETE {reason['text']}", red=self.incomplete_fails, yellow=True)
         said = _count(len({entry[0] for entry in failing}))
         if self.verdict == "NO CUDA":
             said = "no driver call was seen, so nothing was checked"
         writer.line(f"streamsan: {said}, trace: {trace}", red=self.fails, green=not self.fails)
 
+    def failures(self):
+        """What fails, for ``_pytest_junit``."""
+        for test, fails, finding, occurrences in self.entries:
+            if fails:
+                text = "\n".join(self._told(finding, occurrences))
+                yield test, OUTSIDE, f"streamsan: {_line(finding, occurrences)}", text
+        if self.incomplete_fails:
+            reasons = [reason["text"] for reason in self.reasons]
+            yield None, "not everything was seen", "streamsan: INCOMPLETE", "\n".join(reasons)
+
     def _write_finding(self, writer, finding, occurrences):
-        for line in self._blocks.get(finding["id"], [_line(finding, occurrences)]):
+        for line in self._told(finding, occurrences):
             writer.line(line)
+        writer.line("")
+
+    def _told(self, finding, occurrences):
+        """The lines of the report about a finding, and where its first occurrence here was issued."""
+        yield from self._blocks.get(finding["id"], [_line(finding, occurrences)])
         first = occurrences[0]
         for side, place in ((1, first.first), (2, first.second)):
             said = place.words(first.second.test if side == 1 else None)
             if said:
-                writer.line(f"  ({side}) was issued {said}")
-        writer.line("")
+                yield f"  ({side}) was issued {said}"
 
 
 def _count(racy):

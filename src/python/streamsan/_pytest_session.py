@@ -10,7 +10,7 @@ import tempfile
 import pytest
 from _pytest.config import create_terminal_writer
 
-from . import _marks, _pytest_races
+from . import _marks, _pytest_junit, _pytest_races
 from ._command import NotFound, find
 from .pytest_plugin import INSIDE
 
@@ -61,6 +61,10 @@ def _run_in(config, command, folder):
     )
     # No session began in this process, so pytest has no reporter here whose writer could be taken.
     writer = create_terminal_writer(config, sys.stdout)
+    junit = getattr(config.option, "xmlpath", None)
+    if junit:
+        prefix = getattr(config.option, "junitprefix", None)
+        _pytest_junit.add(junit, prefix, outcome.failures())
     outcome.write(writer, _shown(trace, str(config.invocation_params.dir)))
     if outcome.fails and code in (0, 5):
         return pytest.ExitCode.TESTS_FAILED
