@@ -22,7 +22,7 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
     trials.push(with(PYTEST, "pytest_plugin::inside_a_run", inside_a_run));
 }
 
-/// What is told of the suite in `tests/runners/plugin`, a finding's id left out.
+/// The summary of the suite in `tests/runners/plugin`, without the ids of findings.
 const TOLD: [&str; 8] = [
     "RACY test_helper.py::test_first_by_helper - RAW [missing-wait], seen 2 times",
     "RACY test_helper.py::test_second_by_helper - RAW [missing-wait], seen once",
@@ -187,7 +187,7 @@ fn outcomes() {
     let listed = run(&scratch, &folder, &["--collect-only", "-q"], 0);
     assert!(listed.contains("12 tests collected") && !listed.contains("streamsan:"), "{listed}");
 
-    // What `streamsan run` refuses, pytest does not take for a success.
+    // A refusal of `streamsan run` is no success of pytest's.
     let refused = ["-o", "streamsan_options=--no-such-option", "-k", "clean"];
     let options: Vec<&str> = WITH_STREAMSAN.iter().chain(&refused).copied().collect();
     let (ended, _) = finish(&scratch, &mut pytest(&scratch, &folder, &options), 125);

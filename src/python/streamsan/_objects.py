@@ -1,6 +1,6 @@
-"""What an object is to CUDA, told by what it offers and not by its type.
+"""The kind of an object: stream, event or memory, told by what it offers and not by its type.
 
-So nothing here imports PyTorch, CuPy or NumPy, and the objects of other packages that offer the same
+Nothing here imports PyTorch, CuPy or NumPy, and the objects of other packages that offer the same
 are recognised too:
 
 - a stream: ``__cuda_stream__`` (CUDA Python's protocol), ``cuda_stream`` (PyTorch);

@@ -1,7 +1,7 @@
 """Which test made which race, and what pytest tells of it.
 
-The command's report says what the findings are and which of them count; the trace has the occurrences
-of each (``_trace``); the marks say which calls belong to which test (``_marks``). A race belongs to the test that issued its later access, since the earlier one was in order
+The command's report says what the findings are and which of them count; the trace has the
+occurrences of each (``_trace``); the marks say which calls belong to which test (``_marks``). A race belongs to the test that issued its later access, since the earlier one was in order
 until then. Where the earlier access is another test's, the report says so.
 """
 
@@ -16,7 +16,7 @@ OUTSIDE = "outside of tests"
 
 
 def judge(report, text, trace, marks, allow_incomplete):
-    """What was found, from the files of the report and the trace."""
+    """The outcome, from the files of the report and the trace."""
     with open(report, encoding="utf-8") as file:
         report = json.load(file)
     with open(text, encoding="utf-8") as file:
@@ -58,16 +58,17 @@ class Outcome:
             writer.line("")
             writer.sep("=", "streamsan: RACES", red=True, bold=True)
             for test in dict.fromkeys(entry[0] for entry in failing):
-                writer.sep("_", test or OUTSIDE, red=True, bold=True)
+                writer.sep("_", _printable(test or OUTSIDE), red=True, bold=True)
                 for _, _, finding, occurrences in (e for e in failing if e[0] == test):
                     self._write_finding(writer, finding, occurrences)
         if failing or excused or self.verdict == "INCOMPLETE":
             writer.line("")
             writer.sep("=", "streamsan: summary")
         for test, _, finding, occurrences in failing:
-            writer.line(f"RACY {test or OUTSIDE} - {_line(finding, occurrences)}", red=True)
+            line = _printable(f"RACY {test or OUTSIDE} - {_line(finding, occurrences)}")
+            writer.line(line, red=True)
         for test, _, finding, occurrences in excused:
-            line = f"allowed {test or OUTSIDE} - {_line(finding, occurrences)}"
+            line = _printable(f"allowed {test or OUTSIDE} - {_line(finding, occurrences)}")
             writer.line(line, yellow=True)
         if self.verdict == "INCOMPLETE":
             for reason in self.reasons:
@@ -78,7 +79,7 @@ class Outcome:
         writer.line(f"streamsan: {said}, trace: {trace}", red=self.fails, green=not self.fails)
 
     def failures(self):
-        """What fails, for ``_pytest_junit``."""
+        """Each failure, for ``_pytest_junit``."""
         for test, fails, finding, occurrences in self.entries:
             if fails:
                 text = "\n".join(self._told(finding, occurrences))
@@ -114,6 +115,11 @@ def _line(finding, occurrences):
     return f"{kind} [{finding['class']}] id {finding['id']}, seen {seen}"
 
 
+def _printable(text):
+    """Names of tests and regions are the program's: nothing stays that a terminal obeys."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 class Place:
     """Where in the tests a call was issued."""
 
@@ -128,7 +134,7 @@ class Place:
         if self.test and self.phase != "call":
             parts.append(f"in the {self.phase} of the test")
         parts += [f'in region "{region}"' for region in self.regions]
-        return ", ".join(parts)
+        return _printable(", ".join(parts))
 
 
 class Occurrence:
@@ -184,7 +190,9 @@ class Timeline:
         test = phase = None
         if at >= 0 and call.index < phases[at][1]:
             test, phase = phases[at][2:]
-        regions = self._regions.get((pid, call.thread), [])
+        # A child process has no tests of its own, but may have regions.
+        own_pid = self._trace.processes.get(call.process, (pid, None))[0]
+        regions = self._regions.get((own_pid, call.thread), [])
         # A region is written at its end, so the outermost comes last.
         inside = [name for begin, end, name in reversed(regions) if begin <= call.index < end]
         return Place(test, phase, inside)

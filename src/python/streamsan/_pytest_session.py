@@ -72,7 +72,7 @@ def _run_in(config, command, folder):
 
 
 def _same_arguments(config):
-    """What Python was given, so that pytest finds the same modules and options again."""
+    """Python's own arguments, so that pytest finds the same modules and options again."""
     given = [str(word) for word in config.invocation_params.args]
     as_started = getattr(sys, "orig_argv", [])[1:]
     if given == sys.argv[1:] and as_started[len(as_started) - len(given) :] == given:

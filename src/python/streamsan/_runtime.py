@@ -11,7 +11,7 @@ import sys
 class Runtime:
     """The runtime's functions. Nothing is read through the addresses that they get."""
 
-    #: What :meth:`issue_index` answers where nothing is recorded.
+    #: The answer of :meth:`issue_index` where nothing is recorded.
     NOTHING = 2**64 - 1
 
     def __init__(self, library):

@@ -49,7 +49,7 @@ class Call:
 
 
 class Trace:
-    """What the trace of a run has about the findings of its report."""
+    """The occurrences that the trace of a run has of its report's findings."""
 
     def __init__(self, path, findings):
         address = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
@@ -87,7 +87,7 @@ def _stacks(trace):
 
 
 def _frame(image, offset, function, file):
-    """What tells a frame: of machine code its place, of Python the function and the file's name."""
+    """A frame's identity: the place in machine code; of Python, the function and the file."""
     if image is not None:
         return image, offset
     return function, os.path.basename(file or "")

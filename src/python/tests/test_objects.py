@@ -1,4 +1,4 @@
-"""What objects are told to be, and which bytes they have, against a count byte by byte."""
+"""The kind of objects, and the bytes that they have, against a count byte by byte."""
 
 import ctypes
 import itertools
@@ -10,7 +10,7 @@ START = 0x1000
 
 
 class Tensor:
-    """What PyTorch's tensors offer."""
+    """An object like PyTorch's tensors."""
 
     def __init__(self, shape, stride, size):
         self.shape, self._stride, self._size = shape, stride, size
@@ -26,7 +26,7 @@ class Tensor:
 
 
 class Array:
-    """What NumPy's, CuPy's and Numba's arrays offer."""
+    """An object like the arrays of NumPy, CuPy and Numba."""
 
     def __init__(self, name, shape, strides, size):
         interface = {"data": (START, False), "shape": shape, "typestr": f"<f{size}", "version": 3}

@@ -62,6 +62,20 @@ def test_regions_are_those_of_the_thread_and_the_outermost_comes_first():
     assert outside.words("a") == OUTSIDE
 
 
+def test_regions_of_a_child_process():
+    region = {"pid": 8, "thread": 80, "region": "child", "begin": 12, "end": 14}
+    marks = phase(7, "a", "call", 10, 20) + [region]
+    found = Timeline(marks, Processes({0: (7, 1), 1: (8, 7)}))._place(Call(13, 1, 80))
+    assert (found.test, found.words(None)) == ("a", 'in region "child"')
+
+
+def test_names_are_printed_without_what_a_terminal_obeys():
+    region = {"pid": 7, "thread": 70, "region": "a\x1b[2J\u202eb", "begin": 10, "end": 20}
+    timeline = Timeline([region], Processes({0: (7, 1)}))
+    words = timeline._place(Call(13, 0, 70)).words(None)
+    assert words == 'in region "a\\x1b[2J\\u202eb"'
+
+
 def test_call_sites_are_looked_for_in_their_order():
     stack = [("copy", "x.py"), ("helper", "x.py"), ("test_a", "t.py"), ("main", "m.py")]
     assert _fit([[("copy", "x.py"), ("test_a", "t.py")]], [stack]) == 2

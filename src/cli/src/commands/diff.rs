@@ -44,7 +44,7 @@ pub(crate) fn diff(options: &DiffOptions) -> Result<ExitCode, Error> {
 pub(super) struct Comparison {
     old: Entries,
     new: Entries,
-    /// Of the trace from after.
+    /// The verdict on the trace from after.
     verdict: Verdict,
     is_complete: bool,
 }

@@ -162,7 +162,7 @@ fn a_session() {
     assert_eq!(compared["gone"][0]["id"], finding["id"], "{compared:#}");
     assert_eq!((&compared["new"], &compared["kept"]), (&json!([]), &json!([])), "{compared:#}");
 
-    // What is refused is said to the client's model, and the session goes on.
+    // A refusal is said to the client's model, and the session goes on.
     let clean = json!({ "trace": "clean.trace", "id": finding["id"] });
     assert!(client.refusal("explain_finding", &clean).contains("has no finding"));
     let elsewhere = json!({ "trace": env!("CARGO_BIN_EXE_streamsan") });

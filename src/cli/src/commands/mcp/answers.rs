@@ -1,4 +1,4 @@
-//! What the tools answer, from the same reports as the commands.
+//! Answers of the tools, from the same reports as the commands.
 
 use super::super::diff::Comparison;
 use super::super::explain::stories;
@@ -20,7 +20,7 @@ pub(super) const LINES: u32 = 5;
 /// More lines are not told at once.
 const MOST_LINES: u32 = 100;
 
-/// What is asked of one finding.
+/// A question about one finding.
 pub(super) struct Asked<'a> {
     pub(super) roots: &'a Roots,
     pub(super) trace: &'a str,
@@ -59,7 +59,7 @@ pub(super) fn list(roots: &Roots, trace: &str, fail_on: Threshold) -> Result<Val
     }))
 }
 
-/// What `streamsan explain` prints of a finding.
+/// The text that `streamsan explain` prints of a finding.
 ///
 /// # Errors
 ///
@@ -157,7 +157,7 @@ fn no_effect(finding: &Finding) -> String {
     }
 }
 
-/// What `streamsan diff --json` prints.
+/// The document that `streamsan diff --json` prints.
 ///
 /// # Errors
 ///

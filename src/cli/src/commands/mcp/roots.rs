@@ -12,7 +12,7 @@ impl Roots {
     /// Those that are named, or the current directory.
     ///
     /// # Errors
-    /// What is named is no directory.
+    /// A name of something that is no directory.
     pub(super) fn new(named: &[PathBuf]) -> Result<Self, Error> {
         let current = [PathBuf::from(".")];
         let named = if named.is_empty() { &current[..] } else { named };

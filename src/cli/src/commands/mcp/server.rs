@@ -38,7 +38,7 @@ pub(crate) fn mcp(options: &McpOptions) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What tools take of a trace.
+/// Arguments about a trace.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 struct OfTrace {
@@ -48,7 +48,7 @@ struct OfTrace {
     fail_on: Option<String>,
 }
 
-/// What tools take of a finding.
+/// Arguments about a finding.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 struct OfFinding {
