@@ -6,7 +6,7 @@ are recognised too:
 - a stream: ``__cuda_stream__`` (CUDA Python's protocol), ``cuda_stream`` (PyTorch);
 - an event: ``cuda_event`` (PyTorch);
 - memory: ``data_ptr`` (PyTorch), ``__cuda_array_interface__`` (Numba's protocol, which CuPy and JAX
-  have too), ``__array_interface__`` (NumPy), an object of ``ctypes``, and buffers that can be written.
+  have too), ``__array_interface__`` (NumPy), an object of ``ctypes``, buffers that can be written.
 
 Sources: <https://nvidia.github.io/cuda-python/cuda-core/latest/interoperability.html>,
 <https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html>,

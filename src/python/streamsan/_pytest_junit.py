@@ -1,7 +1,7 @@
 """Races in the JUnit file that pytest has written (``--junit-xml``).
 
-A test that races gets a ``failure``, as one that fails by itself; what belongs to no test gets a test
-case of its own. The file has class and name of a test where pytest has an id.
+A test that races gets a ``failure``, as one that fails by itself; what belongs to no test gets a
+test case of its own. The file has class and name of a test where pytest has an id.
 """
 
 import os
@@ -13,7 +13,10 @@ OWN = "streamsan"
 
 
 def add(path, prefix, failures):
-    """Adds failures to a file: ``(test or None, name of the case where it is none, message, text)``."""
+    """Adds failures to a file: ``(test or None, name of its own case, message, text)``.
+
+    The file is the one of pytest's option; ``prefix`` is that of ``--junit-prefix``, or ``None``.
+    """
     path = os.path.expanduser(os.path.expandvars(path))
     try:
         document = ElementTree.parse(path)
@@ -28,7 +31,9 @@ def add(path, prefix, failures):
         key = (OWN, name) if test is None else _case(test, prefix)
         case = cases.get(key)
         if case is None:
-            case = ElementTree.SubElement(suite, "testcase", classname=key[0], name=key[1], time="0")
+            case = ElementTree.SubElement(
+                suite, "testcase", classname=key[0], name=key[1], time="0"
+            )
             cases[key] = case
             _count(suite, "tests")
         if all(case.find(outcome) is None for outcome in ("failure", "error")):

@@ -1,8 +1,9 @@
 """Which test made which race, and what pytest tells of it.
 
 The command's report says what the findings are and which of them count; the trace has the
-occurrences of each (``_trace``); the marks say which calls belong to which test (``_marks``). A race belongs to the test that issued its later access, since the earlier one was in order
-until then. Where the earlier access is another test's, the report says so.
+occurrences of each (``_trace``); the marks say which calls belong to which test (``_marks``). A
+race belongs to the test that issued its later access, since the earlier one was in order until
+then. Where the earlier access is another test's, the report says so.
 """
 
 import bisect
@@ -94,7 +95,7 @@ class Outcome:
         writer.line("")
 
     def _told(self, finding, occurrences):
-        """The lines of the report about a finding, and where its first occurrence here was issued."""
+        """The report about a finding, and where its first occurrence here was issued."""
         yield from self._blocks.get(finding["id"], [_line(finding, occurrences)])
         first = occurrences[0]
         for side, place in ((1, first.first), (2, first.second)):
@@ -127,7 +128,7 @@ class Place:
         self.test, self.phase, self.regions = test, phase, regions
 
     def words(self, other_than):
-        """Says it, where there is more to say than that the call lies in the test's own function."""
+        """Says it, where there is more to say than that the call lies in the test's function."""
         parts = []
         if other_than is not None and self.test != other_than:
             parts.append(f"in {self.test}" if self.test else OUTSIDE)
@@ -169,9 +170,7 @@ class Timeline:
             elif pid in open_phases:
                 open_phases.pop(pid)[1] = mark["end"]
         # A test follows the one before it, so the begins of a process ascend.
-        self._begins = {
-            pid: [phase[0] for phase in phases] for pid, phases in self._phases.items()
-        }
+        self._begins = {pid: [phase[0] for phase in phases] for pid, phases in self._phases.items()}
 
     def allowed(self, test):
         return self._allowed.get(test, set())

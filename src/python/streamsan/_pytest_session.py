@@ -1,4 +1,4 @@
-"""The pytest that the user started: starts the one that runs the tests, and tells what was found."""
+"""The pytest that the user started: it starts the one that runs the tests, and tells the races."""
 
 import os
 import shutil
@@ -81,8 +81,8 @@ def _same_arguments(config):
 
 
 def _call(words, variables):
-    """Runs a command and returns its exit code. Ctrl-C is for the tests: pytest there ends by itself
-    and shows what it has."""
+    """Runs a command and returns its exit code. Ctrl-C is for the tests: pytest there ends by
+    itself and shows what it has."""
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         code = subprocess.call(words, env={**os.environ, **variables})

@@ -1,7 +1,7 @@
 """The functions of the runtime that ``streamsan run`` loads into this process.
 
-They are looked up by name among what was loaded at the start of the process, as ``streamsan.h`` does
-it. Without the runtime there are none, and this module costs one look.
+They are looked up by name among what was loaded at the start of the process, as ``streamsan.h``
+does it. Without the runtime there are none, and this module costs one look.
 """
 
 import ctypes

@@ -1,9 +1,9 @@
 """The occurrences of a report's findings, from the trace.
 
-A report folds the occurrences of one mistake and tells one of them; a test needs all of its own. The
-trace has them (docs/schema.md), by a fingerprint without call sites, since functions are only looked up
-when a run has ended. Where a report has several findings of one such fingerprint, an occurrence belongs
-to the one whose call sites lie in its own stacks.
+A report folds the occurrences of one mistake and tells one of them; a test needs all of its own.
+The trace has them (docs/schema.md), by a fingerprint without call sites, since functions are only
+looked up when a run has ended. Where a report has several findings of one such fingerprint, an
+occurrence belongs to the one whose call sites lie in its own stacks.
 """
 
 import os
@@ -67,7 +67,10 @@ class Trace:
         self._occurrences = _assign(rows, stacks, findings)
 
     def occurrences(self, finding):
-        """``(first, second)`` calls of a finding of the report; at least one. A lint has no first."""
+        """``(first, second)`` calls of a finding of the report, one at least.
+
+        A lint has no first call.
+        """
         told = _told(finding)
         return self._occurrences.get(finding["id"]) or [tuple(Call(index) for index in told)]
 
@@ -94,7 +97,7 @@ def _frame(image, offset, function, file):
 
 
 def _site(stack):
-    """The frames of a report's stack that are the program's own; a fingerprint has three of them."""
+    """The program's own frames of a report's stack, as many as a fingerprint has."""
     own = (frame for frame in stack or [] if frame["origin"] == "program")
     frames = (
         _frame(frame["image"], frame["offset"], frame["function"], frame["file"]) for frame in own

@@ -1,9 +1,10 @@
 """``pytest --streamsan``: the tests run under the command, and a race fails the test that made it.
 
-Two processes take part. The first one, which the user started, does nothing but start pytest once more
-under ``streamsan run`` and tell what was found when that has ended (``_pytest_session``). The second
-one runs the tests as always and marks the begin and end of each (``_marks``); where pytest-xdist gives
-tests to workers, these are processes of the same run, and one trace holds them all.
+Two processes take part. The first one, which the user started, does nothing but start pytest once
+more under ``streamsan run`` and tell what was found when that has ended (``_pytest_session``). The
+second one runs the tests as always and marks the begin and end of each (``_marks``); where
+pytest-xdist gives tests to workers, these are processes of the same run, and one trace holds them
+all.
 
 Without ``--streamsan`` the plugin adds its options and its marker, and does nothing.
 """
@@ -31,8 +32,8 @@ def pytest_addoption(parser):
         "--streamsan-fail-on",
         metavar="LEVEL",
         choices=LEVELS,
-        help="the weakest finding that fails a test: certain, likely (default), possible, latent or "
-        "lint",
+        help="the weakest finding that fails a test: certain, likely (default), possible, latent "
+        "or lint",
     )
     group.addoption(
         "--streamsan-allow-incomplete",
@@ -60,8 +61,8 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.addinivalue_line(
         "markers",
-        "streamsan(allow): races that do not fail this test: classes or ids of findings, or True for "
-        "all of them (with pytest --streamsan)",
+        "streamsan(allow): races that do not fail this test: classes or ids of findings, or True "
+        "for all of them (with pytest --streamsan)",
     )
     if _marks.directory() is not None:
         config.pluginmanager.register(_Marking(), "streamsan-marking")

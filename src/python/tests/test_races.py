@@ -24,7 +24,11 @@ def place(timeline, index, process=0, thread=None):
 
 
 def test_a_phase_has_the_calls_between_its_marks():
-    marks = phase(7, "a", "setup", 10, 12) + phase(7, "a", "call", 12, 12) + phase(7, "b", "call", 20, 30)
+    marks = (
+        phase(7, "a", "setup", 10, 12)
+        + phase(7, "a", "call", 12, 12)
+        + phase(7, "b", "call", 20, 30)
+    )
     timeline = Timeline(marks, Processes({0: (7, 1)}))
     assert place(timeline, 9) == (None, None)
     assert place(timeline, 10) == ("a", "setup")

@@ -1,8 +1,8 @@
 """Names and host accesses by the Python package: `annotated.py early|late|apart`.
 
-The objects offer what those of PyTorch, CUDA Python and NumPy offer; the driver is called by ctypes.
-`early` reads a result before its download is known to be over, `late` behind it; `apart` reads at once,
-but only the elements that the download leaves alone.
+The objects offer what those of PyTorch, CUDA Python and NumPy offer; the driver is called by
+ctypes. `early` reads a result before its download is known to be over, `late` behind it; `apart`
+reads at once, but only the elements that the download leaves alone.
 """
 
 import sys

@@ -74,7 +74,9 @@ class Pipeline:
         """All bytes, or every second one, from the first on."""
         destination, memory = self.destination, self.memory
         if not every_second:
-            _must(self._cuda.cuMemcpyDtoHAsync_v2(destination, memory, self._length, self.downloads))
+            _must(
+                self._cuda.cuMemcpyDtoHAsync_v2(destination, memory, self._length, self.downloads)
+            )
             return
         copy = _Copy2D(
             source_type=DEVICE,
@@ -94,7 +96,7 @@ class Pipeline:
 
 
 def round_trip(with_wait):
-    """Uploads in one stream and downloads in another one, which waits for the first, or does not."""
+    """Uploads in one stream, downloads in another one, which waits for the first or does not."""
     pipeline = Pipeline()
     pipeline.upload()
     if with_wait:
