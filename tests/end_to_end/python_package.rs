@@ -146,7 +146,7 @@ fn wheel() {
     let ended = scratch.finish(&mut run);
     ended.expect_code(66);
     // The package is a library, so the place is the program's own line.
-    let place = "(2) READ   streamsan_host_read   host";
+    let place = "(2) later  READ   streamsan_host_read ";
     let (_, rest) = ended.stderr.split_once(place).expect("the access is reported");
     let at = rest.lines().nth(1).expect("its place stands below");
     assert!(at.contains("annotated.py:") && at.ends_with(" in main"), "{}", ended.stderr);

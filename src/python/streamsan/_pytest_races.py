@@ -210,13 +210,19 @@ class Timeline:
         return pid
 
 
+#: A finding's headline, and its number and id: behind the headline, or where they do not fit, below.
+_HEADLINE = re.compile(r"\w+\[[\w-]+\]: ")
+_NUMBER = re.compile(r"(?:^|  )  ?\w+ \d+ of \d+, seen .*, id ([0-9a-z]{8})$")
+
+
 def _blocks(text):
     """The paragraphs of the text form, by the ids of their findings."""
     blocks, block = {}, None
-    for line in text.splitlines():
-        head = re.match(r"\w+\[[\w-]+\]: .*\bid ([0-9a-z]{8})$", line)
-        if head:
-            block = blocks.setdefault(head.group(1), [])
+    lines = text.splitlines()
+    for line, below in zip(lines, [*lines[1:], ""]):
+        if _HEADLINE.match(line):
+            number = _NUMBER.search(line) or _NUMBER.search(below)
+            block = blocks.setdefault(number.group(1), []) if number else None
         elif not line.strip():
             block = None
         if block is not None:

@@ -1,6 +1,6 @@
-"""Which test a call belongs to, by marks alone."""
+"""Which test a call belongs to, by marks alone; which part of the report is a finding's."""
 
-from streamsan._pytest_races import OUTSIDE, Timeline
+from streamsan._pytest_races import OUTSIDE, Timeline, _blocks
 from streamsan._trace import Call, _fit
 
 
@@ -85,3 +85,24 @@ def test_call_sites_are_looked_for_in_their_order():
     assert _fit([[("copy", "x.py"), ("test_a", "t.py")]], [stack]) == 2
     assert _fit([[("test_a", "t.py"), ("copy", "x.py")]], [stack]) == 1
     assert _fit([[("test_b", "t.py")], []], [stack, stack]) == 0
+
+
+def test_a_finding_has_its_paragraph_of_the_report():
+    text = """\
+error[missing-wait]: read-after-write race on `id aaaaaaaa`   race 1 of 2, seen once, id 0123abcd
+  (1) first
+
+error[missing-wait]: read-after-write race on 4.0 KiB of device memory
+  latent 12 of 20, seen 2 times, id 4567efgh
+  (1) first  race 1 of 2, seen once, id 89abcdef at the end of a name
+trace: x.db
+
+verdict: RACY
+"""
+    blocks = _blocks(text)
+    lines = text.splitlines()
+    assert blocks == {"0123abcd": lines[0:2], "4567efgh": lines[3:7]}
+
+
+def test_a_headline_without_a_number_is_no_paragraph():
+    assert _blocks("warning[lint]: a name, id 0123abcd\n  (1) first\n") == {}

@@ -135,7 +135,7 @@ fn a_session() {
     let of_finding = json!({ "trace": "racy.trace", "id": finding["id"] });
 
     let story = client.text("explain_finding", &of_finding);
-    for part in ["error[missing-wait]", "why these are unordered", "verified: with it this finding"]
+    for part in ["error[missing-wait]", "no happens-before path", "verified: with it this finding"]
     {
         assert!(story.contains(part), "{part}: {story}");
     }
