@@ -92,9 +92,8 @@ fn races() {
     assert!(folder.join("streamsan-pytest.db").exists());
 
     let racy = section(&printed, "test_pipeline.py::test_racy");
-    for part in
-        ["error[missing-wait]", "in Pipeline.upload", "in region \"step\", in region \"copies\""]
-    {
+    let issued = "(2) was issued at test_pipeline.py:14 in test_racy, in region \"step\", in region \"copies\"";
+    for part in ["error[missing-wait]", "in Pipeline.upload", issued] {
         assert!(racy.contains(part), "{part}: {racy}");
     }
     let fixture = section(&printed, "test_pipeline.py::test_racy_in_its_fixture");

@@ -96,10 +96,11 @@ class Outcome:
 
     def _told(self, finding, occurrences):
         """The report about a finding, and where its first occurrence here was issued."""
-        yield from self._blocks.get(finding["id"], [_line(finding, occurrences)])
+        block = self._blocks.get(finding["id"], [_line(finding, occurrences)])
+        yield from block
         first = occurrences[0]
         for side, place in ((1, first.first), (2, first.second)):
-            said = place.words(first.second.test if side == 1 else None)
+            said = place.words(first.second.test if side == 1 else None, "\n".join(block))
             if said:
                 yield f"  ({side}) was issued {said}"
 
@@ -124,16 +125,18 @@ def _printable(text):
 class Place:
     """Where in the tests a call was issued."""
 
-    def __init__(self, test=None, phase=None, regions=()):
-        self.test, self.phase, self.regions = test, phase, regions
+    def __init__(self, test=None, phase=None, regions=(), line=None):
+        self.test, self.phase, self.regions, self.line = test, phase, regions, line
 
-    def words(self, other_than):
-        """Says it, where there is more to say than that the call lies in the test's function."""
+    def words(self, other_than, report=""):
+        """Says what the report does not, which ends at the frames that both sides share."""
         parts = []
         if other_than is not None and self.test != other_than:
             parts.append(f"in {self.test}" if self.test else OUTSIDE)
         if self.test and self.phase != "call":
             parts.append(f"in the {self.phase} of the test")
+        if self.line and f"{self.line}\n" not in report:
+            parts.append(f"at {self.line}")
         parts += [f'in region "{region}"' for region in self.regions]
         return _printable(", ".join(parts))
 
@@ -194,7 +197,7 @@ class Timeline:
         regions = self._regions.get((own_pid, call.thread), [])
         # A region is written at its end, so the outermost comes last.
         inside = [name for begin, end, name in reversed(regions) if begin <= call.index < end]
-        return Place(test, phase, inside)
+        return Place(test, phase, inside, _line_of(test, call.lines))
 
     def _marked(self, process):
         """The process that marked tests, for one that a test has started; the only one that did,
@@ -208,6 +211,15 @@ class Timeline:
             seen.add(pid)
             pid = by_pid.get(pid)
         return pid
+
+
+def _line_of(test, lines):
+    """The innermost of the lines in the file of a test."""
+    file = (test or "").split("::")[0]
+    for function, path, line in lines:
+        if file and line and f"/{path}".endswith(f"/{file}"):
+            return f"{file}:{line} in {function}"
+    return None
 
 
 #: A finding's headline, and its number and id: behind the headline, or where they do not fit, below.

@@ -31,7 +31,7 @@ LINTS = """
 
 #: Inlined functions first, as they stand in a report.
 FRAMES = """
-    SELECT stack.id, image.value, frame.offset, function.value, file.value
+    SELECT stack.id, image.value, frame.offset, function.value, file.value, source.line
     FROM stack
     LEFT JOIN frame ON frame.id = stack.frame
     LEFT JOIN string AS image ON image.id = frame.image
@@ -42,10 +42,11 @@ FRAMES = """
 
 
 class Call:
-    """A side of an occurrence: its issue index, its process and its thread, as far as known."""
+    """A side of an occurrence: its issue index, its process and its thread, as far as known, and
+    the lines that led to it, ``(function, file, line)`` from the innermost on."""
 
-    def __init__(self, index=None, process=None, thread=None):
-        self.index, self.process, self.thread = index, process, thread
+    def __init__(self, index=None, process=None, thread=None, lines=()):
+        self.index, self.process, self.thread, self.lines = index, process, thread, lines
 
 
 class Trace:
@@ -61,10 +62,10 @@ class Trace:
                 for row in trace.execute("SELECT id, pid, parent_pid FROM process ORDER BY id")
             }
             rows = [row for query in (FINDINGS, LINTS) for row in trace.execute(query)]
-            stacks = _stacks(trace)
+            stacks, lines = _stacks(trace)
         finally:
             trace.close()
-        self._occurrences = _assign(rows, stacks, findings)
+        self._occurrences = _assign(rows, stacks, lines, findings)
 
     def occurrences(self, finding):
         """``(first, second)`` calls of a finding of the report, one at least.
@@ -83,10 +84,12 @@ def _told(finding):
 
 
 def _stacks(trace):
-    stacks = {}
-    for stack, *frame in trace.execute(FRAMES):
-        stacks.setdefault(stack, []).append(_frame(*frame))
-    return stacks
+    """The frames of each stack by their identities, and its lines."""
+    stacks, lines = {}, {}
+    for stack, image, offset, function, file, line in trace.execute(FRAMES):
+        stacks.setdefault(stack, []).append(_frame(image, offset, function, file))
+        lines.setdefault(stack, []).append((function, file, line))
+    return stacks, lines
 
 
 def _frame(image, offset, function, file):
@@ -111,7 +114,7 @@ def _sites(finding):
     return [[], _site(finding.get("stack"))]
 
 
-def _assign(rows, stacks, findings):
+def _assign(rows, stacks, lines, findings):
     told = {_told(finding): finding for finding in findings}
     candidates = {}
     for fingerprint, first, _, _, _, second, *_ in rows:
@@ -120,7 +123,7 @@ def _assign(rows, stacks, findings):
             candidates[fingerprint].append(finding)
     occurrences = {}
     for fingerprint, *sides in rows:
-        calls = Call(*sides[:3]), Call(*sides[4:7])
+        calls = tuple(Call(*side[:3], lines.get(side[3], ())) for side in (sides[:4], sides[4:]))
         finding = told.get((calls[0].index, calls[1].index))
         if finding is None:
             places = [stacks.get(sides[3], []), stacks.get(sides[7], [])]

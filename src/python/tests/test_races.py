@@ -80,6 +80,17 @@ def test_names_are_printed_without_what_a_terminal_obeys():
     assert words == 'in region "a\\x1b[2J\\u202eb"'
 
 
+def test_the_line_in_the_test_is_told_where_the_report_does_not_have_it():
+    lines = [("copy", "/x/driver.py", 5), ("helper", "/x/a/test_a.py", 6)]
+    lines += [("test_a", "/x/a/test_a.py", 9), ("main", "/x/other_test_a.py", 2)]
+    timeline = Timeline(phase(7, "a/test_a.py::test_a", "call", 10, 20), Processes({0: (7, 1)}))
+    found = timeline._place(Call(13, 0, 70, lines))
+    assert found.words(None, "  at driver.py:5 in copy\n") == "at a/test_a.py:6 in helper"
+    assert found.words(None, "  at /x/a/test_a.py:6 in helper\n  why\n") == ""
+    elsewhere = timeline._place(Call(13, 0, 70, lines[:1] + lines[3:]))
+    assert elsewhere.words(None) == ""
+
+
 def test_call_sites_are_looked_for_in_their_order():
     stack = [("copy", "x.py"), ("helper", "x.py"), ("test_a", "t.py"), ("main", "m.py")]
     assert _fit([[("copy", "x.py"), ("test_a", "t.py")]], [stack]) == 2
