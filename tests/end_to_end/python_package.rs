@@ -93,6 +93,7 @@ fn build_wheel(to: &Path) -> PathBuf {
     maturin.arg("--target-dir").arg(to.join("target"));
     maturin.env("STREAMSAN_TEST_CARGO", env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     maturin.env("STREAMSAN_TEST_PROFILE", profile());
+    maturin.env("STREAMSAN_TEST_COPY", to.join("command/streamsan"));
     maturin.env("CARGO", repository("tests/runners/wheel/cargo"));
     output(&mut maturin);
     let files = fs::read_dir(to).expect("a folder").map(|entry| entry.expect("readable").path());
