@@ -222,7 +222,7 @@ def _line_of(test, lines):
     return None
 
 
-#: A finding's headline, and its number and id: behind the headline, or where they do not fit, below.
+#: A finding's headline; its number and id stand behind it, or below where they do not fit.
 _HEADLINE = re.compile(r"\w+\[[\w-]+\]: ")
 _NUMBER = re.compile(r"(?:^|  )  ?\w+ \d+ of \d+, seen .*, id ([0-9a-z]{8})$")
 
