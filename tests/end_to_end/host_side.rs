@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use libtest_mimic::Trial;
+use streamsan_model::OpSeq;
+use streamsan_store::Reader;
 
 use crate::command::{Scratch, arguments, simulated_driver};
 use crate::expected::{Findings, HostRow, hazard_rows, host_rows};
@@ -18,6 +20,7 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
         trials.push(trial(name, move || program(&row)));
     }
     trials.push(trial("host_side::strict_traces_are_judged_strictly_again", judged_again));
+    trials.push(trial("host_side::ranges_are_kept", ranges_kept));
     trials.push(trial("host_side::hazards_under_strict_host_threads", hazards_strictly));
     trials.push(trial("host_side::every_program_has_rows", every_program));
 }
@@ -86,6 +89,52 @@ fn hazards_strictly() {
         let found = Findings::from_report(&scratch.report());
         assert_eq!(found.to_string(), row.findings.to_string(), "{}", ended.stderr);
     }
+}
+
+/// Ranges of every kind are in the trace, and each operation knows those around it.
+fn ranges_kept() {
+    let scratch = Scratch::new();
+    let program = build("nvtx_ranges", &scratch);
+    let run = [OsStr::new("--"), program.as_os_str(), OsStr::new("racy")];
+    let options = scratch.run_options();
+    let mut command = scratch.streamsan(&arguments(&["run", "--sim"], &options, &run));
+    scratch.finish(&mut command).expect_code(66);
+    let reader = Reader::open(&scratch.trace()).expect("a trace");
+    let (mut told, mut main) = (Vec::new(), None);
+    reader
+        .each_range(|range| {
+            let domain = range.domain.as_deref().unwrap_or("-");
+            let is_open = if range.end.is_some() { "" } else { ", open" };
+            let nested = if range.within.is_some() { ", nested" } else { "" };
+            let kind = range.kind.description();
+            if &*range.name == "train" {
+                main = Some(range.thread);
+            }
+            told.push(format!("{domain} {kind} {}{nested}{is_open}", range.name));
+        })
+        .expect("ranges");
+    let expected = [
+        "- pushed load, open",
+        "- started epoch",
+        "- pushed train",
+        "- pushed step 12, nested",
+        "- pushed forw\u{e4}rd, nested",
+        "- mark first batch",
+        "optimizer pushed adam, nested",
+        "optimizer pushed two lines, nested",
+    ];
+    assert_eq!(told, expected);
+    let sides: Vec<OpSeq> = reader.findings().expect("findings")[..1]
+        .iter()
+        .flat_map(|finding| [finding.first.op, finding.second.op])
+        .collect();
+    let names = sides.iter().map(|&op| {
+        let ranges = reader.ranges_of(op).expect("ranges");
+        assert!(ranges.iter().all(|range| Some(range.thread) == main));
+        ranges.iter().map(|range| range.name.to_string()).collect::<Vec<_>>().join("/")
+    });
+    let expected = ["train/step 12/forw\u{e4}rd", "train/step 12/adam/two lines"];
+    assert_eq!(names.collect::<Vec<_>>(), expected);
 }
 
 /// The trace remembers the option; a trace without it can be judged strictly too.

@@ -335,7 +335,7 @@ impl Trace {
                     let key = (&*operation.api, operation.status.0);
                     calls.entry(key).or_default().push(operation);
                 }
-                TraceItem::Returned { .. } => {}
+                TraceItem::Returned { .. } | TraceItem::Range(_) => {}
             }
         }
         let mut operations = HashMap::new();

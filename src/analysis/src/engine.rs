@@ -31,6 +31,8 @@ impl Engine {
             TraceItem::Entity(entity) => self.core.entities.declare(entity.clone()),
             TraceItem::Operation(op) => self.operation(op, sink),
             TraceItem::Returned { g, exit, status } => self.core.returned(*g, *exit, *status, sink),
+            // Names order nothing.
+            TraceItem::Range(_) => {}
         }
     }
 

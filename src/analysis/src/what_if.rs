@@ -92,6 +92,7 @@ impl WhatIf {
                 status: *status,
             }),
             TraceItem::Operation(operation) => self.operation(operation, &mut take),
+            TraceItem::Range(_) => {}
         }
     }
 

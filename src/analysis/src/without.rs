@@ -68,6 +68,7 @@ impl<'a> Without<'a> {
                 status: *status,
             }),
             TraceItem::Operation(operation) => self.operation(operation, &mut take),
+            TraceItem::Range(_) => {}
         }
     }
 

@@ -437,6 +437,8 @@ impl Collector {
         while let Some(ready) = self.merge.pop() {
             self.resolve(&ready);
         }
+        self.resolver.end_ranges(&mut self.items);
+        self.hand_on();
         self.take_reports();
         self.log.finish(self.run.processes());
         self.finish_reading(stopped);

@@ -40,9 +40,21 @@ impl HostEvent {
         args: Words<'_>,
         text: &[u8],
     ) -> Self {
+        let clean = |text: &[u8]| String::from_utf8_lossy(text).replace(char::is_control, " ");
         let text = &text[..text.len().min(LONGEST_NAME)];
-        let text = String::from_utf8_lossy(text).replace(char::is_control, " ");
-        let args = args.iter().collect();
+        let mut args: Box<[u64]> = args.iter().collect();
+        let mut texts = String::new();
+        if call.names_a_range()
+            && let Some(of_domain) = args.get_mut(1)
+        {
+            let (domain, name) = text.split_at(text.len().min(*of_domain as usize));
+            texts = clean(domain);
+            *of_domain = texts.len() as u64;
+            texts += &clean(name);
+        } else {
+            texts += &clean(text);
+        }
+        let text = texts;
         Self { g, origin, call, args, text: text.into(), start_ns, stack: None, returned: None }
     }
 

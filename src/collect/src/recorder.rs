@@ -137,9 +137,10 @@ impl Recorder {
         if !self.deferred || self.meanwhile {
             self.engine.feed(item, &mut self.results);
         }
-        let limit_reached = self.unstored > 0 && matches!(item, TraceItem::Operation(_));
+        let limit_reached =
+            self.unstored > 0 && matches!(item, TraceItem::Operation(_) | TraceItem::Range(_));
         if limit_reached {
-            self.unstored += 1;
+            self.unstored += u64::from(matches!(item, TraceItem::Operation(_)));
         } else {
             self.write(|writer| writer.item(item));
         }

@@ -35,6 +35,7 @@ mod kernel_gap;
 mod library;
 mod lint;
 mod number;
+mod nvtx_range;
 mod operation;
 mod origin;
 mod query;
@@ -82,6 +83,7 @@ pub use kernel_code::{
 pub use kernel_gap::KernelGap;
 pub use lint::Lint;
 pub use number::{number, ordinal};
+pub use nvtx_range::{NvtxKind, NvtxRange};
 pub use operation::{Action, Copy, HostTime, Operation, Status, TraceItem};
 pub use origin::Origin;
 pub use query::{

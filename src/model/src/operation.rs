@@ -6,8 +6,8 @@
 use crate::{
     Access, AllocationId, Attachment, Batch, CollectiveGroup, ContextId, Entity, EventId,
     ExecutableId, FileBatchId, GraphId, GridControl, KernelId, LaunchEventKind, MemoryKind,
-    MultiDeviceLaunch, OpSeq, ProcessId, Signals, SourceOrder, StackId, StreamId, SyncObject,
-    ThreadId,
+    MultiDeviceLaunch, NvtxRange, OpSeq, ProcessId, Signals, SourceOrder, StackId, StreamId,
+    SyncObject, ThreadId,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -30,6 +30,9 @@ pub enum TraceItem {
         /// The result of the call.
         status: Status,
     },
+    /// A range or a mark, when it has ended or the recording has. Only live recording produces it:
+    /// a stored trace is asked for the ranges of an operation.
+    Range(NvtxRange),
 }
 
 /// Result of a driver call: a `CUresult`.

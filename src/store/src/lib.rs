@@ -45,4 +45,4 @@ pub use schema::schema_document;
 pub use writer::Writer;
 
 /// Version of the schema that this build writes, and the newest one that it reads.
-pub const SCHEMA_VERSION: i32 = 7;
+pub const SCHEMA_VERSION: i32 = 8;

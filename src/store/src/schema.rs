@@ -17,6 +17,9 @@ pub(crate) use views::VIEWS;
 /// The first schema whose traces prove what they hold.
 pub(crate) const FIRST_PROVEN: i32 = 6;
 
+/// The table of ranges and marks, and the first schema that has it.
+pub(crate) const RANGES: (&str, i32) = ("nvtx_range", 8);
+
 /// The table that says what the others hold.
 pub(crate) const PROOF: &str = "proof";
 

@@ -14,6 +14,7 @@ mod finish;
 mod graphs;
 mod lifecycle;
 mod operations;
+mod ranges;
 mod stacks;
 mod sums;
 mod worker;
@@ -43,6 +44,10 @@ pub struct Writer {
     path: PathBuf,
     page_size: u64,
     strings: HashMap<Arc<str>, i64>,
+    /// The last id of a text.
+    last_string: i64,
+    /// Names of ranges among the texts.
+    range_names: usize,
     patterns: HashMap<Shape, i64>,
     /// Operations that go with the batch. Until then their return changes them.
     operations: Vec<OpRow>,
@@ -69,6 +74,7 @@ impl Writer {
             TraceItem::Entity(entity) => self.put_entity(entity),
             TraceItem::Operation(operation) => self.put_operation(operation)?,
             TraceItem::Returned { g, exit, status } => self.put_return(*g, *exit, *status)?,
+            TraceItem::Range(range) => self.put_range(range),
         }
         self.flush_if_full()
     }
@@ -310,11 +316,17 @@ impl Writer {
         if let Some(&id) = self.strings.get(text) {
             return id;
         }
-        let id = self.strings.len() as i64 + 1;
         let text: Arc<str> = text.into();
-        self.batch.strings.push((id, text.clone()));
+        let id = self.put_text(Arc::clone(&text));
         self.strings.insert(text, id);
         id
+    }
+
+    /// Stores a text, whether or not it is there already. Answers its id.
+    fn put_text(&mut self, text: Arc<str>) -> i64 {
+        self.last_string += 1;
+        self.batch.strings.push((self.last_string, text));
+        self.last_string
     }
 
     fn intern_option(&mut self, text: Option<&str>) -> Option<i64> {

@@ -41,8 +41,8 @@ pub fn write(items: &[TraceItem]) -> String {
         match item {
             TraceItem::Entity(entity) => writer.entity(entity),
             TraceItem::Operation(operation) => writer.operation(operation),
-            // The operation itself stands on one line, its return included.
-            TraceItem::Returned { .. } => {}
+            // The operation itself stands on one line, its return included. A text trace has no ranges.
+            TraceItem::Returned { .. } | TraceItem::Range(_) => {}
         }
     }
     writer.text

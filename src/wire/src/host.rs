@@ -49,6 +49,13 @@ calls! {
     NvtxRegionResize = "nvtxMemRegionsResize": "`[address, bytes]`",
     NvtxRegionUnregister = "nvtxMemRegionsUnregister": "`[address]`",
     NvtxRegionName = "nvtxMemRegionsName": "`[address]`, name",
+    // NVTX ranges and marks. The domain is a number of the process, 0 for the default one; the text is
+    // the domain's name, of so many bytes, and the name.
+    NvtxPush = "nvtxRangePush": "`[domain, bytes of the domain's name]`, names",
+    NvtxPop = "nvtxRangePop": "`[domain]`",
+    NvtxStart = "nvtxRangeStart": "`[domain, bytes of the domain's name, range]`, names",
+    NvtxEnd = "nvtxRangeEnd": "`[range]`",
+    NvtxMark = "nvtxMark": "`[domain, bytes of the domain's name]`, names",
     // Instrumented code.
     Touched = "host access": "`[(start, end, mode)...]`, modes as in `RecordedMode`",
     // Synchronisation of host threads. The object is an address or a thread's token.
@@ -168,6 +175,11 @@ impl HostCall {
                 | Self::FileWriteAsync
                 | Self::FileBatchSubmit
         ) || self.is_collective()
+    }
+
+    /// Whether the call begins an NVTX range, or is a mark.
+    pub const fn names_a_range(self) -> bool {
+        matches!(self, Self::NvtxPush | Self::NvtxStart | Self::NvtxMark)
     }
 
     /// Whether the call is one of NCCL that carries out transfers.

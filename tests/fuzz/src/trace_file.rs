@@ -56,6 +56,7 @@ fn view(path: &Path) -> Result<(), Error> {
     reader.edges()?;
     reader.findings()?;
     reader.lints()?;
+    reader.each_range(drop)?;
     reader.calls_by_api()?;
     let Ok(overview) = reader.overview() else { return Ok(()) };
     let lanes: Vec<LaneId> = overview.lanes.iter().map(|lane| lane.id).take(8).collect();

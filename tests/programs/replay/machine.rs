@@ -123,7 +123,7 @@ impl Machine {
                         machine.launched.push((stream.context, kernel));
                     }
                 }
-                TraceItem::Returned { .. } => {}
+                TraceItem::Returned { .. } | TraceItem::Range(_) => {}
             }
         }
         must("cuInit", &[0])?;

@@ -37,7 +37,7 @@ pub(crate) fn check(items: &[TraceItem]) -> Result<(), Refusal> {
                     return Err(Refusal::new(why).at(operation));
                 }
             }
-            TraceItem::Returned { .. } => {}
+            TraceItem::Returned { .. } | TraceItem::Range(_) => {}
         }
     }
     Ok(())

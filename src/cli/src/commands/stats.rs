@@ -75,7 +75,7 @@ impl Stats {
             match item? {
                 TraceItem::Entity(entity) => stats.entities.declare(entity),
                 TraceItem::Operation(operation) => stats.count(&operation),
-                TraceItem::Returned { .. } => {}
+                TraceItem::Returned { .. } | TraceItem::Range(_) => {}
             }
         }
         for (graph, launches) in std::mem::take(&mut stats.by_graph) {

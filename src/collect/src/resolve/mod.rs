@@ -33,6 +33,7 @@ mod members;
 mod memory;
 mod modules;
 mod pools;
+mod ranges;
 mod resolution;
 mod resolver;
 mod sharing;

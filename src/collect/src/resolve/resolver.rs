@@ -9,6 +9,7 @@ use super::graphs;
 use super::handlers::{Treatment, treatment};
 use super::host;
 use super::kernels::Kernels;
+use super::ranges::Ranges;
 use super::resolution::{LaunchNote, Resolution};
 use super::sharing::SharedHandles;
 use super::tables::{Ids, ProcessTables};
@@ -84,6 +85,7 @@ pub(crate) struct Resolver {
     of_library: HashSet<u64>,
     /// How many of a launch's exact accesses, the first ones, came before its kernel's wait.
     exact_early: HashMap<u64, u32>,
+    ranges: Ranges,
     /// The kernels that the run measures, where it does.
     measuring: Option<Measuring>,
 }
@@ -111,6 +113,7 @@ impl Resolver {
             memory_depth: GENERATIONS,
             of_library: HashSet::new(),
             exact_early: HashMap::new(),
+            ranges: Ranges::default(),
             measuring: None,
         }
     }
@@ -364,10 +367,18 @@ impl Resolver {
         }));
     }
 
+    /// No more events come: ranges that are open did not end.
+    pub(crate) fn end_ranges(&mut self, items: &mut Vec<TraceItem>) {
+        self.ranges.end(items);
+    }
+
     /// Resolves what a host thread says of itself.
     pub(crate) fn host(&mut self, event: &HostEvent, items: &mut Vec<TraceItem>) {
         let before = items.len();
         let (process, thread) = self.origin(event.origin, items);
+        if self.ranges.take(event, (process, thread), items) {
+            return;
+        }
         let call = event.as_call(host::context(event));
         let Some(mut resolution) = self.resolution(process.index(), &call, items) else { return };
         let Some(action) = host::resolve(&mut resolution, event) else { return };

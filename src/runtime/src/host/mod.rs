@@ -9,6 +9,8 @@ mod library;
 mod nccl;
 mod nvtx;
 mod nvtx_memory;
+mod nvtx_ranges;
+mod nvtx_text;
 mod operands;
 mod publish;
 mod threads;

@@ -1,4 +1,4 @@
-//! Names that a program gives by NVTX.
+//! What a program tells by NVTX: names here, ranges and marks in [`super::nvtx_ranges`].
 //!
 //! NVTX 3 is a header: its first call loads the library that `NVTX_INJECTION64_PATH` names and
 //! calls `InitializeInjectionNvtx2` with a function that hands out tables. The table of a module
@@ -6,8 +6,7 @@
 //! numbers below are those of the public header `nvtxTypes.h`. What is not filled in costs the
 //! program nothing.
 //!
-//! Deliberately absent: ranges and marks (they order nothing), and names of anything but streams
-//! and events.
+//! Deliberately absent: names of anything but streams and events.
 
 use core::ffi::{c_char, c_void};
 use core::ptr;
@@ -15,16 +14,17 @@ use core::ptr;
 use streamsan_wire::HostCall;
 
 use super::annotations::record_name;
+use super::nvtx_ranges::{CORE, CORE2};
+use super::nvtx_text::Text;
 use super::publish::record;
 
 /// `NVTX_ETID_CALLBACKS`.
 const TABLE_OF_CALLBACKS: u32 = 1;
-/// `NVTX_CB_MODULE_CUDA` and `NVTX_CB_MODULE_CUDART`.
+/// `NVTX_CB_MODULE_CORE`, `..._CUDA`, `..._CUDART` and `..._CORE2`.
+const MODULE_CORE: i32 = 1;
 const MODULE_CUDA: i32 = 2;
 const MODULE_CUDART: i32 = 4;
-
-/// Longest wide name that is read.
-const LONGEST_NAME: usize = 256;
+const MODULE_CORE2: i32 = 5;
 
 type GetExportTable = unsafe extern "C" fn(u32) -> *const ExportTable;
 type Slots = *mut *mut *const c_void;
@@ -85,14 +85,20 @@ unsafe extern "C" fn InitializeInjectionNvtx2(get: Option<GetExportTable>) -> i3
     if table.size < size_of::<ExportTable>() {
         return 1;
     }
-    for (module, functions) in [(MODULE_CUDA, CUDA), (MODULE_CUDART, CUDART)] {
+    let modules: [(i32, &[_]); 4] = [
+        (MODULE_CUDA, &CUDA),
+        (MODULE_CUDART, &CUDART),
+        (MODULE_CORE, &CORE),
+        (MODULE_CORE2, &CORE2),
+    ];
+    for (module, functions) in modules {
         let (mut slots, mut size): (Slots, u32) = (ptr::null_mut(), 0);
         // SAFETY: writable results; the slots that it names are the program's own pointers.
         unsafe {
             if (table.get_module)(module, &mut slots, &mut size) == 0 || slots.is_null() {
                 continue;
             }
-            for (number, function) in functions {
+            for &(number, function) in functions {
                 if number < size as usize && !(*slots.add(number)).is_null() {
                     **slots.add(number) = function;
                 }
@@ -110,15 +116,8 @@ unsafe fn record_wide(call: HostCall, handle: u64, name: *const u32) {
     if name.is_null() {
         return;
     }
-    let (mut text, mut len) = ([0u8; LONGEST_NAME], 0);
-    for index in 0.. {
-        // SAFETY: nothing behind the NUL is read (caller).
-        let wide = unsafe { name.add(index).read_unaligned() };
-        let character = char::from_u32(wide).unwrap_or(char::REPLACEMENT_CHARACTER);
-        if wide == 0 || len + character.len_utf8() > text.len() {
-            break;
-        }
-        len += character.encode_utf8(&mut text[len..]).len();
-    }
-    record(call, &[handle], &text[..len]);
+    let mut text = Text::new();
+    // SAFETY: promised by the caller.
+    unsafe { text.push_wide(name) };
+    record(call, &[handle], text.as_bytes());
 }

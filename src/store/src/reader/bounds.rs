@@ -76,7 +76,7 @@ impl Declared {
                 let tell = |what| format!("the number of {what} in operation {g}");
                 self.operation(operation).map_err(|what| reader.corrupt(&tell(what)))
             }
-            TraceItem::Returned { .. } => Ok(()),
+            TraceItem::Returned { .. } | TraceItem::Range(_) => Ok(()),
         }
     }
 

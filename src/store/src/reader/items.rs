@@ -399,7 +399,7 @@ fn add_accesses(
     )
 }
 
-fn clock_base(reader: &Reader) -> Result<u64, Error> {
+pub(super) fn clock_base(reader: &Reader) -> Result<u64, Error> {
     match reader.meta_rows()?.get(Meta::CLOCK_BASE) {
         None => Ok(0),
         Some(text) => text

@@ -7,7 +7,7 @@
 
 use super::Reader;
 use crate::proof::{self, Proof, Sum};
-use crate::schema::{FIRST_PROVEN, PROOF, TABLES};
+use crate::schema::{self, FIRST_PROVEN, PROOF, TABLES};
 use crate::{Error, TraceState};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -45,6 +45,9 @@ pub(super) const ENTITIES: &[&str] = &[
 /// The tables behind stored findings.
 pub(super) const FINDINGS: &[&str] = &["string", "access_pattern", "finding", "finding_access"];
 
+/// The tables behind ranges.
+pub(super) const RANGES: &[&str] = &["meta", "string", "nvtx_range"];
+
 /// The tables behind timelines.
 pub(super) const LEVELS_OF_DETAIL: &[&str] = &[
     "lod_axis",
@@ -68,8 +71,8 @@ impl Reader {
     /// Reads the proof of a finished trace. A complete one must have it.
     pub(super) fn read_proof(&self) -> Result<(), Error> {
         let version = self.rows("PRAGMA user_version", [], |row| row.get::<_, i32>(0))?;
-        let is_older = version.iter().any(|&version| version < FIRST_PROVEN);
-        if is_older || self.state() == TraceState::Recording {
+        let is_before = |first| version.iter().any(|&version| version < first);
+        if is_before(FIRST_PROVEN) || self.state() == TraceState::Recording {
             return Ok(());
         }
         let proof = proof::read(&self.connection).map_err(|e| self.failed(e))?;
@@ -81,11 +84,13 @@ impl Reader {
                 _ => Ok(()),
             };
         };
-        let lacking = TABLES.iter().find(|t| t.name != PROOF && !proof.contains_key(t.name));
-        if let Some(table) = lacking {
+        let has =
+            |name| name != PROOF && (name != schema::RANGES.0 || !is_before(schema::RANGES.1));
+        let tables: Vec<_> = TABLES.iter().filter(|table| has(table.name)).collect();
+        if let Some(table) = tables.iter().find(|table| !proof.contains_key(table.name)) {
             return Err(self.damaged(format!("nothing proves its table `{}`", table.name)));
         }
-        if proof.len() >= TABLES.len() {
+        if proof.len() > tables.len() {
             return Err(self.damaged("it proves tables that no trace has".into()));
         }
         *self.proven.proof.borrow_mut() = Some(proof);
@@ -110,7 +115,9 @@ impl Reader {
             if self.proven.seen.borrow().contains(name) {
                 continue;
             }
-            if let Some(table) = TABLES.iter().find(|table| table.name == name) {
+            // A schema without the table has nothing to prove of it.
+            let table = TABLES.iter().find(|table| table.name == name);
+            if let Some(table) = table.filter(|_| self.written(name).is_some()) {
                 let found = proof::sum(&self.connection, table).map_err(|e| self.failed(e))?;
                 self.prove(name, found)?;
             }

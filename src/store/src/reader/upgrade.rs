@@ -57,6 +57,13 @@ const FROM_4: &str = "
     CREATE TEMP VIEW graph_edge AS SELECT *, is_programmatic AS port FROM main.graph_edge;
 ";
 
+/// Schemas 1 to 7 had no ranges.
+const FROM_7: &str = "
+    CREATE TEMP VIEW nvtx_range AS
+        SELECT NULL AS g, NULL AS exit_after, NULL AS process, NULL AS thread, NULL AS kind,
+        NULL AS domain, NULL AS name, NULL AS within, NULL AS start_ns, NULL AS duration_ns WHERE 0;
+";
+
 /// Makes a trace of schema `found` look like one of this version. `false` for a version that never
 /// was.
 pub(super) fn upgrade(connection: &Connection, found: i32) -> rusqlite::Result<bool> {
@@ -70,7 +77,8 @@ pub(super) fn upgrade(connection: &Connection, found: i32) -> rusqlite::Result<b
         5 => upgrade(connection, 6),
         // Schema 6 had the same tables. Its traces call strong accesses weak, which hides nothing, and
         // know of no measured ones.
-        6 => Ok(true),
+        6 => upgrade(connection, 7),
+        7 => connection.execute_batch(FROM_7).map(|()| true),
         _ => Ok(false),
     }
 }

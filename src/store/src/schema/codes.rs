@@ -2,8 +2,8 @@
 
 use crate::action::ACTIONS;
 use streamsan_model::{
-    Axis, Basis, CodeSource, Confidence, ConflictKind, EdgeKind, MemoryKind, Mode, RaceClass,
-    Severity, StreamKind, Tier, WordKind,
+    Axis, Basis, CodeSource, Confidence, ConflictKind, EdgeKind, MemoryKind, Mode, NvtxKind,
+    RaceClass, Severity, StreamKind, Tier, WordKind,
 };
 
 /// The kinds of counts in rows of `coverage`.
@@ -59,6 +59,7 @@ pub(crate) fn enumerations() -> Vec<(&'static str, Vec<&'static str>)> {
         ("memory kind", words(&MemoryKind::ALL, MemoryKind::description)),
         ("mode", words(&Mode::ALL, Mode::description)),
         ("node action", crate::part::NODE_ACTIONS.to_vec()),
+        ("nvtx kind", words(&NvtxKind::ALL, NvtxKind::description)),
         ("part kind", crate::part::PART_KINDS.to_vec()),
         ("severity", words(Severity::ALL, Severity::description)),
         ("stream kind", words(&StreamKind::ALL, StreamKind::description)),
@@ -90,6 +91,7 @@ mod tests {
             EdgeKind::ALL,
             MemoryKind::ALL,
             Mode::ALL,
+            NvtxKind::ALL,
             Severity::ALL,
             StreamKind::ALL,
             WordKind::ALL,

@@ -8,13 +8,14 @@ use crate::SCHEMA_VERSION;
 use rusqlite::Connection;
 
 /// The statements of earlier schemas, one in a line, as their traces hold them.
-const OLDER: [&str; 6] = [
+const OLDER: [&str; 7] = [
     include_str!("older/schema-1.sql"),
     include_str!("older/schema-2.sql"),
     include_str!("older/schema-3.sql"),
     include_str!("older/schema-4.sql"),
     include_str!("older/schema-5.sql"),
     include_str!("older/schema-6.sql"),
+    include_str!("older/schema-7.sql"),
 ];
 
 /// Tables, views and indexes of a schema, as the statements that make them.

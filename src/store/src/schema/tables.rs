@@ -1,4 +1,4 @@
-//! Tables, columns and indexes of schema 7.
+//! Tables, columns and indexes of schema 8.
 //!
 //! A trace holds millions of rows in `op` and `access` and few anywhere else, so these two are
 //! packed: integers of SQLite take as many bytes as their value needs, hence distances
@@ -48,6 +48,9 @@ const fn joined<const COUNT: usize>() -> [Table; COUNT] {
 /// Made when a trace is finished: one index during the load would halve its speed. The large tables
 /// have none, since sorting their rows holds up the end of a run: their keys find the accesses of an
 /// operation and the edges that end at it, `lod` the operations of a stream, `lod_use` those on an
-/// allocation and `lod_edge` the edges that begin at an operation.
-pub(crate) const INDEXES: &[Index] =
-    &[Index { name: "finding_by_fingerprint", on: "finding (fingerprint)" }];
+/// allocation and `lod_edge` the edges that begin at an operation. Of ranges there are mostly few;
+/// the newest one of a thread before an operation leads to all that hold it.
+pub(crate) const INDEXES: &[Index] = &[
+    Index { name: "finding_by_fingerprint", on: "finding (fingerprint)" },
+    Index { name: "nvtx_range_by_thread", on: "nvtx_range (thread, kind)" },
+];

@@ -72,7 +72,8 @@ impl Writer {
         let edge_numbers = EdgeNumbers::behind(edges);
         let truncated = state != TraceState::Complete;
         let writer = Self::over(path, connection, sums, Derived::read_back())?;
-        Ok(Self { strings, patterns, findings, edge_numbers, truncated, ..writer })
+        let last_string = strings.values().copied().max().unwrap_or(0);
+        Ok(Self { strings, last_string, patterns, findings, edge_numbers, truncated, ..writer })
     }
 
     fn over(
@@ -91,6 +92,8 @@ impl Writer {
             path: path.to_owned(),
             page_size: page_size as u64,
             strings: HashMap::new(),
+            last_string: 0,
+            range_names: 0,
             patterns: HashMap::new(),
             operations: Vec::new(),
             batch: Box::default(),

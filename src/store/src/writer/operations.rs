@@ -135,7 +135,7 @@ impl Writer {
         id
     }
 
-    fn clock_base(&mut self, first: u64) -> u64 {
+    pub(super) fn clock_base(&mut self, first: u64) -> u64 {
         if let Some(base) = self.clock_base {
             return base;
         }

@@ -106,7 +106,7 @@ fn newer_schema_is_refused_with_both_numbers() {
     connection.execute_batch("PRAGMA user_version = 99").unwrap();
     drop(connection);
     let error = Reader::open(&path).unwrap_err();
-    assert!(matches!(error, Error::TooNew { found: 99, supported: 7, .. }), "{error}");
+    assert!(matches!(error, Error::TooNew { found: 99, supported: 8, .. }), "{error}");
     let text = error.to_string();
     assert!(text.contains("99") && !text.contains('\n'), "{text}");
     assert!(matches!(Writer::open(&path), Err(Error::TooNew { .. })));
@@ -214,6 +214,7 @@ fn read_all(path: &Path) -> Result<(), Error> {
     let reader = Reader::open(path)?;
     reader.items().collect::<Result<Vec<_>, _>>()?;
     let _ = (reader.findings()?, reader.lints()?, reader.edges()?, reader.coverage()?);
+    reader.each_range(drop)?;
     let overview = reader.overview();
     overview.map(drop).map_err(|error| Error::Corrupt { path: path.into(), detail: error.0 })
 }

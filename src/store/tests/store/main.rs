@@ -14,6 +14,7 @@ mod follow;
 mod histories;
 #[cfg(test)]
 mod query;
+mod ranges;
 #[cfg(test)]
 mod round_trip;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
-use streamsan_model::{ByteRange, Extent, HostTime, OpSeq, TraceItem};
+use streamsan_model::{ByteRange, Extent, HostTime, NvtxRange, OpSeq, TraceItem};
 use streamsan_store::{Reader, SCHEMA_VERSION, TraceState, Writer, schema_document};
 use streamsan_testing::golden;
 
@@ -41,10 +41,17 @@ fn golden_trace_opens() {
     assert_eq!(reader.meta().unwrap(), common::meta());
     let items: Vec<TraceItem> = reader.items().map(Result::unwrap).collect();
     assert_eq!(items, common::items());
+    assert_eq!(ranges(&reader), common::ranges());
     assert_eq!(reader.edges().unwrap(), common::edges());
     assert_eq!(reader.findings().unwrap(), common::findings());
     assert_eq!(reader.lints().unwrap(), common::lints());
     assert_eq!(reader.coverage().unwrap(), common::coverage());
+}
+
+fn ranges(reader: &Reader) -> Vec<NvtxRange> {
+    let mut ranges = Vec::new();
+    reader.each_range(|range| ranges.push(range)).unwrap();
+    ranges
 }
 
 #[test]
@@ -77,12 +84,21 @@ fn golden_trace_of_schema_6_opens() {
     opens_as_it_was(6);
 }
 
+#[test]
+fn golden_trace_of_schema_7_opens() {
+    opens_as_it_was(7);
+}
+
 /// A trace of an earlier schema: everything in it as it was, which a text beside it says.
 fn opens_as_it_was(schema: i32) {
     let reader = Reader::open(&in_package(&format!("tests/golden/schema-{schema}.db"))).unwrap();
     assert_eq!(reader.state(), TraceState::Complete);
     let items: Vec<TraceItem> = reader.items().map(Result::unwrap).collect();
     let coverage = reader.coverage().unwrap();
+    if schema < 8 {
+        assert_eq!(ranges(&reader), []);
+        assert_eq!(reader.ranges_of(OpSeq(1)).unwrap(), []);
+    }
     // The texts are older than these columns.
     let mut without = vec!["stack: None,", "related_stack: None,", "host_accesses: None,"];
     if schema < 7 {
@@ -148,6 +164,7 @@ fn every_table_of_the_design_exists() {
         "kernel_code",
         "kernel_word",
         "kernel_global",
+        "nvtx_range",
         "op",
         "access",
         "edge",

@@ -82,7 +82,7 @@ impl Order {
                 TraceItem::Operation(operation) => {
                     is_covered(operation).then(|| rules.operation(operation))?;
                 }
-                TraceItem::Returned { .. } => {}
+                TraceItem::Returned { .. } | TraceItem::Range(_) => {}
             }
         }
         Some(rules.finish())

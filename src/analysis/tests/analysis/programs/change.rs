@@ -221,7 +221,7 @@ pub(crate) fn rename_and_shift(
                 accesses: op.accesses.iter().map(|access| renamer.access(access)).collect(),
                 ..op.clone()
             }),
-            returned @ TraceItem::Returned { .. } => returned.clone(),
+            other @ (TraceItem::Returned { .. } | TraceItem::Range(_)) => other.clone(),
         })
         .collect();
     (renamed, move |id| renamer.allocation(id))

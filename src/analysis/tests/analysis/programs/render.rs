@@ -16,7 +16,7 @@ pub(crate) fn render(items: &[TraceItem]) -> String {
                 format!("{:?} in {context:?}: {kind} {:?}", a.id, a.range)
             }
             TraceItem::Entity(Entity::Graph(graph)) => render_graph(graph),
-            TraceItem::Entity(_) => continue,
+            TraceItem::Entity(_) | TraceItem::Range(_) => continue,
             TraceItem::Returned { g, exit, status } => {
                 format!("    {g:?} returned at {exit:?} with {}", status.0)
             }

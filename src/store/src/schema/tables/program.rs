@@ -2,7 +2,9 @@
 //! events, memory, modules and kernels.
 
 use super::super::column::Table;
-use super::super::column::Unit::{Address, Bits, Bytes, Code, Id, Number, Text};
+use super::super::column::Unit::{
+    Address, Bits, Bytes, Code, Id, Index, Nanoseconds, Number, Text,
+};
 use super::{ID, INT, MAYBE, c, t};
 
 pub(super) const TABLES: &[Table] = &[
@@ -19,7 +21,8 @@ pub(super) const TABLES: &[Table] = &[
     },
     t(
         "string",
-        "Every text of the other tables, once.",
+        "Every text of the other tables, once; names of ranges may be there more than once, where a \
+         program has very many.",
         &[c("id", ID, Number, "Id of the text."), c("value", "TEXT NOT NULL", Text, "The text.")],
     ),
     Table {
@@ -59,6 +62,33 @@ pub(super) const TABLES: &[Table] = &[
             c("id", ID, Number, "Id of the thread in the trace."),
             c("process", INT, Id("process"), "Its process."),
             c("tid", INT, Number, "The operating system's number."),
+        ],
+    ),
+    t(
+        "nvtx_range",
+        "Ranges and marks by which the program names its phases, as NVTX tells them. A row is \
+         written when its range has ended, or the recording has.",
+        &[
+            c("g", ID, Index, "Global issue index at its begin: the id of the range."),
+            c(
+                "exit_after",
+                MAYBE,
+                Index,
+                "Issue index at its end less `g`, 0 for a mark; NULL: it had not ended.",
+            ),
+            c("process", INT, Id("process"), "Its process."),
+            c("thread", INT, Id("thread"), "The thread that began it."),
+            c("kind", INT, Code("nvtx kind"), "How it begins and ends."),
+            c("domain", MAYBE, Id("string"), "Name of its domain; NULL: the default domain."),
+            c("name", INT, Id("string"), "Its name."),
+            c(
+                "within",
+                MAYBE,
+                Id("nvtx_range"),
+                "Of a pushed range: the newest one of its thread that was open at its begin.",
+            ),
+            c("start_ns", INT, Nanoseconds, "Host time of its begin, as in `op`."),
+            c("duration_ns", INT, Nanoseconds, "Until its end; 0 where it had not ended."),
         ],
     ),
     t(

@@ -19,7 +19,7 @@ pub(crate) fn operations(items: &[TraceItem]) -> Vec<String> {
             TraceItem::Operation(operation) => {
                 lines.extend(operation_text(&entities, operation));
             }
-            TraceItem::Returned { .. } => {}
+            TraceItem::Returned { .. } | TraceItem::Range(_) => {}
         }
     }
     renumbered(&lines)

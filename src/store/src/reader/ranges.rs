@@ -1,0 +1,74 @@
+//! Stored ranges and marks.
+
+use super::decode::{Strings, code, small};
+use super::items::clock_base;
+use super::{Reader, proven};
+use crate::Error;
+use rusqlite::Row;
+use std::sync::Arc;
+use streamsan_model::{HostTime, NvtxKind, NvtxRange, OpSeq, ProcessId, ThreadId};
+
+const COLUMNS: &str =
+    "g, exit_after, process, thread, kind, domain, name, within, start_ns, duration_ns";
+
+impl Reader {
+    /// The pushed ranges that were open on the thread of operation `g` at its call, outermost first.
+    /// Ranges that the process started are those of no thread, and not among them.
+    ///
+    /// # Errors
+    ///
+    /// The trace cannot be read, or its tables do not hold what was written.
+    pub fn ranges_of(&self, g: OpSeq) -> Result<Vec<NvtxRange>, Error> {
+        self.verify(proven::RANGES)?;
+        let Ok(key) = i64::try_from(g.0) else { return Ok(Vec::new()) };
+        let newest = "SELECT (SELECT g FROM nvtx_range WHERE thread = op.thread AND kind = 0 \
+                      AND g < op.g ORDER BY g DESC LIMIT 1) FROM op WHERE g = ?";
+        let newest = self.rows(newest, [key], |row| row.get::<_, Option<i64>>(0))?;
+        let mut next = newest.first().copied().flatten();
+        let (mut strings, base) = (Strings::new(&self.connection), clock_base(self)?);
+        let mut open = Vec::new();
+        let sql = format!("SELECT {COLUMNS} FROM nvtx_range WHERE g = ?");
+        while let Some(at) = next {
+            let found = self.rows(&sql, [at], |row| range(&mut strings, base, row))?;
+            let Some(found) = found.into_iter().next() else { break };
+            // In a damaged trace a range could lead back to itself.
+            next = found.within.map(|within| within.0 as i64).filter(|&within| within < at);
+            if found.holds(g) {
+                open.push(found);
+            }
+        }
+        open.reverse();
+        Ok(open)
+    }
+
+    /// All ranges and marks, by their begin.
+    ///
+    /// # Errors
+    ///
+    /// The trace cannot be read, or its tables do not hold what was written.
+    pub fn each_range(&self, mut take: impl FnMut(NvtxRange)) -> Result<(), Error> {
+        self.verify(proven::RANGES)?;
+        let (mut strings, base) = (Strings::new(&self.connection), clock_base(self)?);
+        self.each_row(&format!("SELECT {COLUMNS} FROM nvtx_range ORDER BY g"), [], |row| {
+            range(&mut strings, base, row).map(&mut take)
+        })
+    }
+}
+
+/// A row of [`COLUMNS`].
+fn range(strings: &mut Strings<'_>, base: u64, row: &Row<'_>) -> rusqlite::Result<NvtxRange> {
+    let g: i64 = row.get(0)?;
+    let start_ns = base.wrapping_add(row.get::<_, i64>(8)? as u64);
+    let mut text = |id: i64| -> rusqlite::Result<Arc<str>> { strings.get(id) };
+    Ok(NvtxRange {
+        begin: OpSeq(g as u64),
+        end: row.get::<_, Option<i64>>(1)?.map(|after| OpSeq(g.wrapping_add(after) as u64)),
+        process: ProcessId(small(row.get(2)?)?),
+        thread: ThreadId(small(row.get(3)?)?),
+        kind: code(row, 4, &NvtxKind::ALL)?,
+        domain: row.get::<_, Option<i64>>(5)?.map(&mut text).transpose()?,
+        name: text(row.get(6)?)?,
+        within: row.get::<_, Option<i64>>(7)?.map(|within| OpSeq(within as u64)),
+        time: HostTime { start_ns, end_ns: start_ns.wrapping_add(row.get::<_, i64>(9)? as u64) },
+    })
+}
