@@ -242,8 +242,18 @@ struct Access<'a> {
     range: Range,
     #[serde(skip_serializing_if = "Option::is_none")]
     pattern: Option<Pattern>,
+    /// The ranges around the call, outermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ranges: Vec<NvtxJson<'a>>,
     #[serde(flatten)]
     called: Called<'a>,
+}
+
+#[derive(Serialize)]
+struct NvtxJson<'a> {
+    name: &'a str,
+    /// Null for the default domain.
+    domain: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -482,6 +492,11 @@ fn access<'a>(report: &'a Report<'_>, side: &'a FindingAccess) -> Access<'a> {
                 slices: p.slices,
             }),
         },
+        ranges: report
+            .ranges_of(side.op)
+            .iter()
+            .map(|range| NvtxJson { name: &range.name, domain: range.domain.as_deref() })
+            .collect(),
         called: called(report, side.stack),
     }
 }

@@ -23,6 +23,7 @@ mod json;
 mod lints;
 mod names;
 mod pages;
+mod ranges;
 mod report;
 mod settled;
 mod several;

@@ -6,8 +6,8 @@ use crate::{
 };
 use std::collections::BTreeMap;
 use streamsan_model::{
-    Entities, Fingerprint, HostAccesses, IncompleteReason, OpSeq, Operation, QueryError, Severity,
-    StreamNames, Threshold, Verdict,
+    Entities, Fingerprint, HostAccesses, IncompleteReason, NvtxRange, OpSeq, Operation, QueryError,
+    Severity, StreamNames, Threshold, Verdict,
 };
 use streamsan_names::{printable, printable_json, printable_line, printable_text};
 
@@ -53,6 +53,8 @@ pub struct Report<'a> {
     /// The effects of the proposed edges.
     pub(crate) effects: BTreeMap<(Fingerprint, Severity), Effect>,
     pub(crate) operations: BTreeMap<OpSeq, Operation>,
+    /// The ranges around the accesses of findings, where there are any.
+    pub(crate) ranges: BTreeMap<OpSeq, Vec<NvtxRange>>,
     pub(crate) stream_names: StreamNames,
     /// The reports of the single traces, in a report over several.
     pub(crate) parts: Vec<Report<'a>>,
@@ -120,6 +122,7 @@ impl<'a> Report<'a> {
             input,
             effects: BTreeMap::new(),
             operations,
+            ranges: BTreeMap::new(),
             parts: Vec::new(),
             directory: None,
             settled: None,

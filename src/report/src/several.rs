@@ -158,6 +158,7 @@ impl<'a> Report<'a> {
             input,
             effects: BTreeMap::new(),
             operations: BTreeMap::new(),
+            ranges: BTreeMap::new(),
             stream_names: StreamNames::of(first.input.entities, printable),
             directory: first.directory.clone(),
             settled: None,

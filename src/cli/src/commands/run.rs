@@ -502,6 +502,7 @@ impl FinishedRun {
             trace: Some(self.trace.display().to_string()),
         };
         let report = Report::new(input, |g| stored?.operation(g));
+        let report = report.in_ranges(|g| stored.map_or(Vec::new(), |trace| trace.ranges_of(g)));
         let mut report = report.relative_to(directory());
         report.hold_against(gate);
         report

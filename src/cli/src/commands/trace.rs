@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use streamsan_analysis::{Options, Sink};
 use streamsan_kernels::disassembler::PACKAGE;
 use streamsan_model::{
-    Edge, Entities, Entity, Finding, Frame, FramePlace, IncompleteReason, KernelGap, Lint, OpSeq,
-    Operation, Threshold, TraceItem, doubt_after_losses,
+    Edge, Entities, Entity, Finding, Frame, FramePlace, IncompleteReason, KernelGap, Lint,
+    NvtxRange, OpSeq, Operation, Threshold, TraceItem, doubt_after_losses,
 };
 use streamsan_report::{
     Coverage, Folded, Input, KnownUpstream, Measured, MeasuredKernel, Report, UnreadKernels,
@@ -181,6 +181,15 @@ impl Trace {
         }
     }
 
+    /// The ranges around an operation, outermost first; none in a text trace. What makes them
+    /// unreadable was told when the trace was concluded.
+    pub(super) fn ranges_of(&self, g: OpSeq) -> Vec<NvtxRange> {
+        match self {
+            Self::Text { .. } => Vec::new(),
+            Self::Stored(reader) => reader.ranges_of(g).unwrap_or_default(),
+        }
+    }
+
     /// All synchronisation edges.
     ///
     /// # Errors
@@ -218,6 +227,7 @@ impl Trace {
             reasons.extend(again.missing(reader)?);
             reasons.sort();
             doubt_after_losses(findings.iter_mut(), &reasons);
+            reader.prove_ranges()?;
             let stored = reader.coverage()?;
             let mut seen = summary(&stored);
             if stored.entry_points.is_empty() {
@@ -323,7 +333,9 @@ impl Concluded {
             upstream,
             trace: Some(self.file.display().to_string()),
         };
-        Report::new(input, |g| self.trace.operation(g)).relative_to(directory())
+        Report::new(input, |g| self.trace.operation(g))
+            .in_ranges(|g| self.trace.ranges_of(g))
+            .relative_to(directory())
     }
 }
 

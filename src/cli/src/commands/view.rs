@@ -166,6 +166,7 @@ fn explain(finding: &Finding, reader: &Reader, entities: &Entities) -> String {
         trace: None,
     };
     let report = Report::new(input, |g| reader.operation(g).ok().flatten());
+    let report = report.in_ranges(|g| reader.ranges_of(g).unwrap_or_default());
     let report = report.relative_to(super::trace::directory());
     // The viewer breaks lines itself.
     let options = TextOptions {

@@ -17,6 +17,8 @@ mod printable;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod ranges;
+#[cfg(test)]
 mod settled;
 #[cfg(test)]
 mod stacks;

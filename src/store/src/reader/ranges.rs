@@ -41,6 +41,15 @@ impl Reader {
         Ok(open)
     }
 
+    /// Whether the stored ranges are those that were written.
+    ///
+    /// # Errors
+    ///
+    /// The trace cannot be read, or its tables do not hold what was written.
+    pub fn prove_ranges(&self) -> Result<(), Error> {
+        self.verify(proven::RANGES)
+    }
+
     /// All ranges and marks, by their begin.
     ///
     /// # Errors
