@@ -135,6 +135,18 @@ fn ranges_kept() {
     });
     let expected = ["train/step 12/forw\u{e4}rd", "train/step 12/adam/two lines"];
     assert_eq!(names.collect::<Vec<_>>(), expected);
+
+    // They are in the forms that show all of a trace.
+    let trace = scratch.trace();
+    for (format, told) in
+        [("html", "in train/step 12/adam/two lines"), ("perfetto", "ranges of optimizer")]
+    {
+        let first = ["export", "--format", format];
+        let file = [trace.as_os_str()];
+        let ended = scratch.finish(&mut scratch.streamsan(&arguments(&first, &[], &file)));
+        let text = String::from_utf8_lossy(&ended.stdout);
+        assert!(text.contains(told), "{told} is not in the {format}");
+    }
 }
 
 /// The trace remembers the option; a trace without it can be judged strictly too.

@@ -190,6 +190,18 @@ impl Trace {
         }
     }
 
+    /// All ranges and marks, by their begin; none in a text trace.
+    ///
+    /// # Errors
+    ///
+    /// A stored trace that cannot be read.
+    pub(super) fn each_range(&self, take: impl FnMut(NvtxRange)) -> Result<(), Error> {
+        match self {
+            Self::Text { .. } => Ok(()),
+            Self::Stored(reader) => Ok(reader.each_range(take)?),
+        }
+    }
+
     /// All synchronisation edges.
     ///
     /// # Errors

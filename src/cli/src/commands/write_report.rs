@@ -118,6 +118,11 @@ fn perfetto(
         (TraceItem::Entity(Entity::Stream(stream)), Ok(())) => outcome = writer.stream(stream),
         _ => {}
     })?;
+    trace.each_range(|range| {
+        if outcome.is_ok() {
+            outcome = writer.range(&range);
+        }
+    })?;
     outcome.and_then(|()| writer.finish()).map_err(Error::Output)
 }
 

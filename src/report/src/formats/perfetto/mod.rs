@@ -7,6 +7,7 @@
 //! are host times. On a host thread the durations are those of the calls.
 
 mod proto;
+mod ranges;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ use proto::{
     DebugAnnotation, EventType, ProcessDescriptor, ThreadDescriptor, Trace, TracePacket,
     TrackDescriptor, TrackEvent, Value,
 };
+use ranges::RangeTracks;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use streamsan_model::{
@@ -36,6 +38,8 @@ enum Track {
     Process(ProcessId),
     Thread(ThreadId),
     Stream(StreamId),
+    /// Of NVTX ranges, by its number.
+    Ranges(u32),
 }
 
 impl Track {
@@ -44,6 +48,7 @@ impl Track {
             Self::Process(id) => 1 << 40 | u64::from(id.0),
             Self::Thread(id) => 2 << 40 | u64::from(id.0),
             Self::Stream(id) => 3 << 40 | u64::from(id.0),
+            Self::Ranges(number) => 4 << 40 | u64::from(number),
         }
     }
 }
@@ -67,6 +72,7 @@ pub struct PerfettoWriter<'a, W> {
     kernels: BTreeMap<KernelId, (String, Option<String>)>,
     /// Begin and end of the last slice of each stream, which has no end in the file yet.
     open: BTreeMap<StreamId, [u64; 2]>,
+    ranges: RangeTracks,
 }
 
 impl<'a, W: Write> PerfettoWriter<'a, W> {
@@ -99,7 +105,14 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
             )
         });
         let kernels = kernels.collect();
-        let mut writer = Self { out, report, at, kernels, open: BTreeMap::new() };
+        let mut writer = Self {
+            out,
+            report,
+            at,
+            kernels,
+            open: BTreeMap::new(),
+            ranges: RangeTracks::default(),
+        };
         writer.tracks()?;
         Ok(writer)
     }

@@ -4,7 +4,7 @@ use super::proto::{EventType, Trace};
 use super::{PerfettoWriter, race_flow};
 use crate::{Input, Report};
 use prost::Message;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use streamsan_model::*;
 
 fn entities() -> Entities {
@@ -194,4 +194,106 @@ fn streams_that_the_report_does_not_know_have_tracks() {
     let tracks: Vec<_> = trace.packet.iter().filter_map(|p| p.track_descriptor.as_ref()).collect();
     let declared: BTreeSet<_> = tracks.iter().map(|track| track.uuid).collect();
     assert_eq!((tracks.len(), declared.len()), (4, 4));
+}
+
+fn range(
+    (begin, end): (u64, Option<u64>),
+    kind: NvtxKind,
+    domain: Option<&str>,
+    name: &str,
+) -> NvtxRange {
+    NvtxRange {
+        begin: OpSeq(begin),
+        end: end.map(OpSeq),
+        process: ProcessId(0),
+        thread: ThreadId(0),
+        kind,
+        domain: domain.map(Into::into),
+        name: name.into(),
+        time: HostTime { start_ns: begin, end_ns: end.unwrap_or(begin) },
+        within: None,
+    }
+}
+
+/// Every slice of a track ends as the one that began last: what a reader of the file makes of it is
+/// what the program did.
+#[test]
+fn ranges_are_slices_that_nest() {
+    use NvtxKind::{Mark, Pushed, Started};
+    let entities = entities();
+    let input = Input {
+        findings: crate::Folded::default(),
+        entities: &entities,
+        threshold: Threshold::Likely,
+        reasons: vec![],
+        coverage: Some(crate::Coverage::default()),
+        upstream: None,
+        trace: None,
+    };
+    let report = Report::new(input, |_| None);
+    let mut bytes = Vec::new();
+    let mut writer = PerfettoWriter::new(&mut bytes, &report, &[]).unwrap();
+    let ranges = [
+        range((0, None), Pushed, None, "leaked"),
+        range((1, Some(90)), Pushed, None, "train"),
+        range((2, Some(50)), Pushed, Some("nccl"), "crosses"),
+        range((3, Some(40)), Started, None, "epoch 1"),
+        range((4, Some(60)), Pushed, None, "step\n1"),
+        range((5, Some(5)), Mark, None, "here"),
+        range((6, Some(30)), Started, None, "epoch 2"),
+        range((35, None), Started, Some("nccl"), "epoch 3"),
+        range((45, Some(80)), Started, None, "epoch 4"),
+        range((45, Some(60)), Pushed, None, "forward"),
+    ];
+    ranges.iter().for_each(|range| writer.range(range).unwrap());
+    writer.finish().unwrap();
+
+    let trace = Trace::decode(bytes.as_slice()).unwrap();
+    let names: BTreeMap<Option<u64>, (String, Option<u64>)> = trace
+        .packet
+        .iter()
+        .filter_map(|packet| packet.track_descriptor.as_ref())
+        .filter_map(|track| Some((track.uuid, (track.name.clone()?, track.parent_uuid))))
+        .collect();
+    let (thread, process) = (Some(2 << 40), Some(1 << 40));
+    let mut events: Vec<_> = trace
+        .packet
+        .iter()
+        .filter_map(|packet| Some((packet.timestamp?, packet.track_event.as_ref()?)))
+        .collect();
+    // As Perfetto reads them: by time, and by their places in the file where the times are equal.
+    events.sort_by_key(|(time, _)| *time);
+    let mut open: BTreeMap<Option<u64>, Vec<(u64, String)>> = BTreeMap::new();
+    let mut told = Vec::new();
+    for (time, event) in events {
+        let (track, parent) = &names[&event.track_uuid];
+        let of_thread = track.starts_with("ranges");
+        assert_eq!(*parent, if of_thread { thread } else { process }, "{track}");
+        let slices = open.entry(event.track_uuid).or_default();
+        match EventType::try_from(event.r#type.unwrap()).unwrap() {
+            EventType::SliceBegin => slices.push((time, event.name.clone().unwrap())),
+            EventType::SliceEnd => {
+                let (start, name) = slices.pop().expect("a slice is open");
+                told.push(format!("{track}: {name} {start}..{time}"));
+            }
+            kind => told.push(format!("{track}: {kind:?} {} {time}", event.name.clone().unwrap())),
+        }
+    }
+    let rest = open.into_values().flatten().map(|(start, name)| format!("{name} {start}.."));
+    told.extend(rest);
+    assert_eq!(
+        told,
+        [
+            "ranges: Instant here 5",
+            "started ranges: epoch 2 6..30",
+            "started ranges: epoch 1 3..40",
+            "ranges of nccl: crosses 2..50",
+            "ranges: forward 45..60",
+            "ranges: step\\n1 4..60",
+            "started ranges: epoch 4 45..80",
+            "ranges: train 1..90",
+            "leaked 0..",
+            "epoch 3 35..",
+        ]
+    );
 }
