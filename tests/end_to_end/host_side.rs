@@ -105,7 +105,7 @@ fn ranges_kept() {
         .each_range(|range| {
             let domain = range.domain.as_deref().unwrap_or("-");
             let is_open = if range.end.is_some() { "" } else { ", open" };
-            let nested = if range.within.is_some() { ", nested" } else { "" };
+            let nested = if range.depth > 0 { ", nested" } else { "" };
             let kind = range.kind.description();
             if &*range.name == "train" {
                 main = Some(range.thread);

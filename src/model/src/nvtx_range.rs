@@ -53,9 +53,9 @@ pub struct NvtxRange {
     pub name: Arc<str>,
     /// When it began and ended on the host; `end_ns` is `start_ns` where it had not ended.
     pub time: HostTime,
-    /// Of a pushed range: the newest range of its thread, in any domain, that was open when it
-    /// began.
-    pub within: Option<OpSeq>,
+    /// Of a pushed range: the lowest number that no range has which was open on its thread when it
+    /// began, in any domain. Ranges of one thread and depth do not overlap. 0 for others.
+    pub depth: u32,
 }
 
 impl NvtxRange {

@@ -87,7 +87,7 @@ impl Ranges {
             items.push(TraceItem::Range(open.remove(0).range));
         }
         let mut range = begun(event, (process, thread), NvtxKind::Pushed);
-        range.within = open.last().map(|pushed| pushed.range.begin);
+        range.depth = lowest_free(open);
         open.push(Pushed { domain: event.arg(0), range });
     }
 
@@ -112,6 +112,17 @@ impl Ranges {
     }
 }
 
+/// The lowest depth that none of them has.
+fn lowest_free(open: &[Pushed]) -> u32 {
+    let mut used = vec![false; open.len()];
+    for pushed in open {
+        if let Some(used) = used.get_mut(pushed.range.depth as usize) {
+            *used = true;
+        }
+    }
+    used.iter().take_while(|used| **used).count() as u32
+}
+
 fn begun(event: &HostEvent, (process, thread): (ProcessId, ThreadId), kind: NvtxKind) -> NvtxRange {
     let of_domain = usize::try_from(event.arg(1)).unwrap_or(usize::MAX);
     let (domain, name) = event.text.split_at_checked(of_domain).unwrap_or(("", &event.text));
@@ -124,7 +135,7 @@ fn begun(event: &HostEvent, (process, thread): (ProcessId, ThreadId), kind: Nvtx
         domain: (!domain.is_empty()).then(|| Arc::from(domain)),
         name: name.into(),
         time: HostTime { start_ns: event.start_ns, end_ns: event.start_ns },
-        within: None,
+        depth: 0,
     }
 }
 
@@ -168,17 +179,17 @@ mod tests {
             self.g
         }
 
-        /// `name begin..end`, with the domain before and what it is within behind.
+        /// `name begin..end`, with the domain before and the depth behind.
         fn told(&mut self) -> Vec<String> {
             let told = self.items.drain(..).map(|item| {
                 let TraceItem::Range(range) = item else { panic!("{item:?}") };
                 let domain = range.domain.map_or(String::new(), |domain| format!("{domain}:"));
                 let end = range.end.map_or(String::new(), |end| end.0.to_string());
-                let within = range.within.map_or(String::new(), |g| format!(" in {}", g.0));
+                let depth = range.depth;
                 assert_eq!(range.time.start_ns, 100 * range.begin.0);
                 let last = range.end.unwrap_or(range.begin);
                 assert_eq!(range.time.end_ns, 100 * last.0);
-                format!("{domain}{} {}..{end}{within}", range.name, range.begin.0)
+                format!("{domain}{} {}..{end} at {depth}", range.name, range.begin.0)
             });
             told.collect()
         }
@@ -192,13 +203,17 @@ mod tests {
         bench.call(1, HostCall::NvtxPush, &[0, 0], "load");
         bench.call(0, HostCall::NvtxPush, &[0, 0], "step");
         bench.call(0, HostCall::NvtxPop, &[7], "");
+        bench.call(0, HostCall::NvtxPush, &[8, 0], "last");
         bench.call(0, HostCall::NvtxPop, &[0], "");
         bench.call(0, HostCall::NvtxPop, &[9], "");
+        bench.call(0, HostCall::NvtxPop, &[8], "");
         bench.call(0, HostCall::NvtxPop, &[0], "");
-        bench.call(0, HostCall::NvtxPop, &[0], "");
-        assert_eq!(bench.told(), ["nccl:reduce 2..5 in 1", "step 4..6 in 2", "train 1..8"]);
+        assert_eq!(
+            bench.told(),
+            ["nccl:reduce 2..5 at 1", "step 4..7 at 2", "last 6..9 at 1", "train 1..10 at 0"]
+        );
         bench.ranges.end(&mut bench.items);
-        assert_eq!(bench.told(), ["load 3.."]);
+        assert_eq!(bench.told(), ["load 3.. at 0"]);
         assert_eq!(bench.ranges.len(), 0);
     }
 
@@ -210,9 +225,9 @@ mod tests {
         bench.call(0, HostCall::NvtxMark, &[5, 1], "dhere");
         bench.call(1, HostCall::NvtxEnd, &[1], "");
         bench.call(1, HostCall::NvtxEnd, &[1], "");
-        assert_eq!(bench.told(), ["d:here 3..3", "epoch 1..4"]);
+        assert_eq!(bench.told(), ["d:here 3..3 at 0", "epoch 1..4 at 0"]);
         bench.ranges.end(&mut bench.items);
-        assert_eq!(bench.told(), ["never 2.."]);
+        assert_eq!(bench.told(), ["never 2.. at 0"]);
     }
 
     #[test]
@@ -239,6 +254,9 @@ mod tests {
         for length in [3, 100, u64::MAX] {
             bench.call(0, HostCall::NvtxMark, &[5, length], "\u{e9}\u{e9}");
         }
-        assert_eq!(bench.told(), ["\u{e9}\u{e9} 1..1", "\u{e9}\u{e9} 2..2", "\u{e9}\u{e9} 3..3"]);
+        assert_eq!(
+            bench.told(),
+            ["1..1", "2..2", "3..3"].map(|at| format!("\u{e9}\u{e9} {at} at 0"))
+        );
     }
 }

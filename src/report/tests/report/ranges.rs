@@ -20,7 +20,7 @@ fn ranges(names: &[&str]) -> Vec<NvtxRange> {
         domain: (at == 1).then(|| "optimizer".into()),
         name: (*name).into(),
         time: HostTime { start_ns: 0, end_ns: 0 },
-        within: None,
+        depth: 0,
     };
     (0..).zip(names).map(range).collect()
 }

@@ -9,7 +9,10 @@ use std::sync::Arc;
 use streamsan_model::{HostTime, NvtxKind, NvtxRange, OpSeq, ProcessId, ThreadId};
 
 const COLUMNS: &str =
-    "g, exit_after, process, thread, kind, domain, name, within, start_ns, duration_ns";
+    "g, exit_after, process, thread, kind, domain, name, depth, start_ns, duration_ns";
+
+/// Greatest depth that is looked at: deeper ranges are not recorded.
+const DEEPEST: i64 = 4096;
 
 impl Reader {
     /// The pushed ranges that were open on the thread of operation `g` at its call, outermost first.
@@ -21,24 +24,30 @@ impl Reader {
     pub fn ranges_of(&self, g: OpSeq) -> Result<Vec<NvtxRange>, Error> {
         self.verify(proven::RANGES)?;
         let Ok(key) = i64::try_from(g.0) else { return Ok(Vec::new()) };
-        let newest = "SELECT (SELECT g FROM nvtx_range WHERE thread = op.thread AND kind = 0 \
-                      AND g < op.g ORDER BY g DESC LIMIT 1) FROM op WHERE g = ?";
-        let newest = self.rows(newest, [key], |row| row.get::<_, Option<i64>>(0))?;
-        let mut next = newest.first().copied().flatten();
+        let thread = "SELECT thread FROM op WHERE g = ?";
+        let thread = self.rows(thread, [key], |row| row.get::<_, i64>(0))?;
+        let Some(&thread) = thread.first() else { return Ok(Vec::new()) };
         let (mut strings, base) = (Strings::new(&self.connection), clock_base(self)?);
+        let sql = format!(
+            "SELECT {COLUMNS} FROM nvtx_range WHERE kind = 0 AND thread = ? AND depth = ? AND g < ? \
+             ORDER BY g DESC LIMIT 1"
+        );
         let mut open = Vec::new();
-        let sql = format!("SELECT {COLUMNS} FROM nvtx_range WHERE g = ?");
-        while let Some(at) = next {
-            let found = self.rows(&sql, [at], |row| range(&mut strings, base, row))?;
-            let Some(found) = found.into_iter().next() else { break };
-            // In a damaged trace a range could lead back to itself.
-            next = found.within.map(|within| within.0 as i64).filter(|&within| within < at);
-            if found.holds(g) {
-                open.push(found);
-            }
+        for depth in 0..=self.deepest(thread)? {
+            let found =
+                self.rows(&sql, [thread, depth, key], |row| range(&mut strings, base, row))?;
+            open.extend(found.into_iter().filter(|range| range.holds(g)));
         }
-        open.reverse();
+        open.sort_by_key(|range| range.begin);
         Ok(open)
+    }
+
+    /// The greatest depth of a thread's ranges, -1 where it has none. A damaged one is no reason to look
+    /// at billions.
+    fn deepest(&self, thread: i64) -> Result<i64, Error> {
+        let sql = "SELECT max(depth) FROM nvtx_range WHERE kind = 0 AND thread = ?";
+        let deepest = self.rows(sql, [thread], |row| row.get::<_, Option<i64>>(0))?;
+        Ok(deepest.first().copied().flatten().unwrap_or(-1).min(DEEPEST))
     }
 
     /// Whether the stored ranges are those that were written.
@@ -77,7 +86,7 @@ fn range(strings: &mut Strings<'_>, base: u64, row: &Row<'_>) -> rusqlite::Resul
         kind: code(row, 4, &NvtxKind::ALL)?,
         domain: row.get::<_, Option<i64>>(5)?.map(&mut text).transpose()?,
         name: text(row.get(6)?)?,
-        within: row.get::<_, Option<i64>>(7)?.map(|within| OpSeq(within as u64)),
+        depth: small(row.get(7)?)?,
         time: HostTime { start_ns, end_ns: start_ns.wrapping_add(row.get::<_, i64>(9)? as u64) },
     })
 }

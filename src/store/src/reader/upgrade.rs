@@ -61,7 +61,7 @@ const FROM_4: &str = "
 const FROM_7: &str = "
     CREATE TEMP VIEW nvtx_range AS
         SELECT NULL AS g, NULL AS exit_after, NULL AS process, NULL AS thread, NULL AS kind,
-        NULL AS domain, NULL AS name, NULL AS within, NULL AS start_ns, NULL AS duration_ns WHERE 0;
+        NULL AS domain, NULL AS name, NULL AS depth, NULL AS start_ns, NULL AS duration_ns WHERE 0;
 ";
 
 /// Makes a trace of schema `found` look like one of this version. `false` for a version that never

@@ -48,9 +48,6 @@ const fn joined<const COUNT: usize>() -> [Table; COUNT] {
 /// Made when a trace is finished: one index during the load would halve its speed. The large tables
 /// have none, since sorting their rows holds up the end of a run: their keys find the accesses of an
 /// operation and the edges that end at it, `lod` the operations of a stream, `lod_use` those on an
-/// allocation and `lod_edge` the edges that begin at an operation. Of ranges there are mostly few;
-/// the newest one of a thread before an operation leads to all that hold it.
-pub(crate) const INDEXES: &[Index] = &[
-    Index { name: "finding_by_fingerprint", on: "finding (fingerprint)" },
-    Index { name: "nvtx_range_by_thread", on: "nvtx_range (thread, kind)" },
-];
+/// allocation and `lod_edge` the edges that begin at an operation.
+pub(crate) const INDEXES: &[Index] =
+    &[Index { name: "finding_by_fingerprint", on: "finding (fingerprint)" }];

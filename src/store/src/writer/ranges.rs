@@ -18,14 +18,14 @@ impl Writer {
         self.put(
             "INSERT OR REPLACE INTO nvtx_range VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             &[
+                Some(range.kind as i64),
+                Some(i64::from(range.thread.0)),
+                Some(i64::from(range.depth)),
                 Some(g as i64),
                 range.end.map(|end| end.0.wrapping_sub(g) as i64),
                 Some(i64::from(range.process.0)),
-                Some(i64::from(range.thread.0)),
-                Some(range.kind as i64),
                 domain,
                 Some(name),
-                range.within.map(|within| within.0 as i64),
                 Some(range.time.start_ns.wrapping_sub(base) as i64),
                 Some(duration as i64),
             ],
@@ -77,7 +77,7 @@ mod tests {
                 domain: (at % 2 == 0).then(|| "domain".into()),
                 name: Arc::from(format!("aten::add, seq = {}", at % 20)),
                 time: HostTime { start_ns: 5000 - at, end_ns: 5000 },
-                within: None,
+                depth: 0,
             })
             .collect();
         let mut writer = Writer::create(&path, &meta).unwrap();

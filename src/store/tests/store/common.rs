@@ -36,7 +36,7 @@ pub(crate) fn write_everything(path: &Path) {
 /// of the process, a mark, and one that never ended.
 pub(crate) fn ranges() -> Vec<NvtxRange> {
     let range =
-        |begin, end: Option<u64>, kind, domain: Option<&str>, name: &str, within| NvtxRange {
+        |begin, end: Option<u64>, kind, domain: Option<&str>, name: &str, depth| NvtxRange {
             begin: OpSeq(begin),
             end: end.map(OpSeq),
             process: ProcessId(0),
@@ -48,14 +48,14 @@ pub(crate) fn ranges() -> Vec<NvtxRange> {
                 start_ns: 5_000_000_000 + begin,
                 end_ns: 5_000_000_000 + end.unwrap_or(begin),
             },
-            within: Option::map(within, OpSeq),
+            depth,
         };
     vec![
-        range(1, Some(21), NvtxKind::Pushed, None, "train", None),
-        range(3, Some(23), NvtxKind::Pushed, Some("nccl"), "all-reduce", Some(1)),
-        range(5, Some(15), NvtxKind::Started, None, "epoch", None),
-        range(7, Some(7), NvtxKind::Mark, None, "here", None),
-        range(25, None, NvtxKind::Pushed, None, "", None),
+        range(1, Some(21), NvtxKind::Pushed, None, "train", 0),
+        range(3, Some(23), NvtxKind::Pushed, Some("nccl"), "all-reduce", 1),
+        range(5, Some(15), NvtxKind::Started, None, "epoch", 0),
+        range(7, Some(7), NvtxKind::Mark, None, "here", 0),
+        range(25, None, NvtxKind::Pushed, None, "", 0),
     ]
 }
 

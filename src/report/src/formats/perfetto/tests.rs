@@ -211,7 +211,7 @@ fn range(
         domain: domain.map(Into::into),
         name: name.into(),
         time: HostTime { start_ns: begin, end_ns: end.unwrap_or(begin) },
-        within: None,
+        depth: 0,
     }
 }
 

@@ -64,12 +64,22 @@ pub(super) const TABLES: &[Table] = &[
             c("tid", INT, Number, "The operating system's number."),
         ],
     ),
-    t(
-        "nvtx_range",
-        "Ranges and marks by which the program names its phases, as NVTX tells them. A row is \
-         written when its range has ended, or the recording has.",
-        &[
-            c("g", ID, Index, "Global issue index at its begin: the id of the range."),
+    Table {
+        name: "nvtx_range",
+        doc: "Ranges and marks by which the program names its phases, as NVTX tells them. A row is \
+              written when its range has ended, or the recording has.",
+        key: Some("kind, thread, depth, g"),
+        columns: &[
+            c("kind", INT, Code("nvtx kind"), "How it begins and ends."),
+            c("thread", INT, Id("thread"), "The thread that began it."),
+            c(
+                "depth",
+                INT,
+                Number,
+                "Of a pushed range: the lowest number that no range open on the thread at its begin \
+                 has, so that ranges of one thread and depth do not overlap; else 0.",
+            ),
+            c("g", INT, Index, "Global issue index at its begin, which is no other's."),
             c(
                 "exit_after",
                 MAYBE,
@@ -77,20 +87,12 @@ pub(super) const TABLES: &[Table] = &[
                 "Issue index at its end less `g`, 0 for a mark; NULL: it had not ended.",
             ),
             c("process", INT, Id("process"), "Its process."),
-            c("thread", INT, Id("thread"), "The thread that began it."),
-            c("kind", INT, Code("nvtx kind"), "How it begins and ends."),
             c("domain", MAYBE, Id("string"), "Name of its domain; NULL: the default domain."),
             c("name", INT, Id("string"), "Its name."),
-            c(
-                "within",
-                MAYBE,
-                Id("nvtx_range"),
-                "Of a pushed range: the newest one of its thread that was open at its begin.",
-            ),
             c("start_ns", INT, Nanoseconds, "Host time of its begin, as in `op`."),
             c("duration_ns", INT, Nanoseconds, "Until its end; 0 where it had not ended."),
         ],
-    ),
+    },
     t(
         "context",
         "CUDA contexts.",
