@@ -3,6 +3,7 @@
 //! Invariant: every name of a program or a trace is made printable where it is put into words.
 //! Drawn and copied text is checked once more as a whole.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 pub(crate) use streamsan_model::number;
 use streamsan_model::{
@@ -35,6 +36,11 @@ pub(crate) fn races(tally: Tally) -> String {
         let _ = write!(text, ", seen {} times", number(tally.occurrences));
     }
     text
+}
+
+/// The name of an NVTX range.
+pub(crate) fn range(name: &str) -> Cow<'_, str> {
+    if name.is_empty() { "(no name)".into() } else { printable(name) }
 }
 
 /// `512 B`, `4.0 KiB`.

@@ -22,7 +22,7 @@ pub use finding_list::{FindingList, SortBy};
 pub use footprint::Bytes;
 pub use input::{Input, InputKind};
 pub use layout::{Areas, RowOnScreen, Wants};
-use layout::{RowKind, heights};
+use layout::{RowKind, depths_of_ranges, heights};
 pub use live::LiveRun;
 pub use pane::{Memory, Pane};
 pub use rows::{Row, RowFilter};
@@ -31,7 +31,9 @@ pub use viewport::Viewport;
 use crate::IsKnownUpstream;
 use crate::query::{Numbered, Opened, Request, Slot};
 use std::collections::{BTreeMap, HashMap};
-use streamsan_model::{Axis, CallCount, Cell, Detail, Finding, Grid, Hits, LaneId, OpSeq, Place};
+use streamsan_model::{
+    Axis, CallCount, Cell, Detail, Finding, Grid, Hits, LaneId, OpSeq, Place, RangeSpan,
+};
 
 /// The part of the screen that keys go to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,6 +89,8 @@ pub struct Strips {
     pub grid: Option<Grid>,
     /// Cells by row, each in ascending order of columns.
     pub cells: HashMap<LaneId, Vec<Cell>>,
+    /// Ranges by row, then by depth.
+    pub ranges: HashMap<LaneId, Vec<Vec<RangeSpan>>>,
 }
 
 /// A line of the program's source, as the trace has it.
@@ -378,7 +382,7 @@ impl State {
         {
             let mut lanes: Vec<LaneId> = Vec::new();
             for RowOnScreen { row, .. } in self.visible_rows() {
-                let lane = row.lane().map(|lane| open.overview.lanes[lane].id);
+                let lane = row.shown_lane().map(|lane| open.overview.lanes[lane].id);
                 // A pinned row stands in its place, too.
                 lanes.extend(lane.filter(|lane| !lanes.contains(lane)));
             }
@@ -401,7 +405,7 @@ impl State {
         self.size = (width, height);
         let columns = self.areas().columns();
         self.views.values_mut().for_each(|view| view.resize(columns));
-        self.scroll_to_cursor();
+        self.update_rows();
         self.keep_sides();
     }
 

@@ -11,6 +11,7 @@ mod memory;
 mod minimap;
 mod panes;
 mod races;
+mod ranges;
 mod rows;
 mod statistics;
 mod status;

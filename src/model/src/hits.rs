@@ -14,6 +14,8 @@ pub struct OpFilter {
     pub functions: Vec<String>,
     /// Allocations that are touched, by their ids or names.
     pub allocations: Vec<String>,
+    /// NVTX ranges that are open on the thread at the call, by their names or those of their domains.
+    pub ranges: Vec<String>,
 }
 
 impl OpFilter {

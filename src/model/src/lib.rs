@@ -88,7 +88,7 @@ pub use operation::{Action, Copy, HostTime, Operation, Status, TraceItem};
 pub use origin::Origin;
 pub use query::{
     Axis, CallCount, Cell, Detail, Grid, History, Interrupt, Lane, LaneId, Lifetime, OpGroup,
-    Overview, Place, QueryError, Refreshed, Span, Strip, TraceQuery, Use,
+    Overview, Place, QueryError, RangeSpan, Refreshed, Span, Strip, TraceQuery, Use,
 };
 pub use range::ByteRange;
 pub use stack::{Frame, FramePlace, SourceFrame, Stack};

@@ -6,8 +6,8 @@
 
 use crate::{
     Access, Allocation, AllocationId, Edge, Entities, Event, Finding, Footprint, FootprintBy,
-    Frame, GraphId, Hits, HostAccesses, IncompleteReason, OpFilter, OpSeq, Operation, ProcessId,
-    Stream, StreamId, ThreadId,
+    Frame, GraphId, Hits, HostAccesses, IncompleteReason, NvtxRange, OpFilter, OpSeq, Operation,
+    ProcessId, Stream, StreamId, ThreadId,
 };
 use std::sync::Arc;
 
@@ -31,6 +31,8 @@ pub struct Lane {
     pub stream: Option<Stream>,
     /// Number of operations in the row.
     pub operations: u64,
+    /// How many depths of NVTX ranges are drawn above the row, at most [`RangeSpan::DEPTHS`].
+    pub ranges: u32,
 }
 
 /// The quantity that runs from left to right.
@@ -219,6 +221,25 @@ pub struct Strip {
     pub lane: LaneId,
     /// Its cells, by column.
     pub cells: Vec<Cell>,
+    /// The NVTX ranges of a host thread by depth, outermost first, each by column. Empty on the axis
+    /// of the logical order.
+    pub ranges: Vec<Vec<RangeSpan>>,
+}
+
+/// Columns in which a thread is in a range of one depth.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeSpan {
+    /// First column.
+    pub start: u32,
+    /// One past the last column.
+    pub end: u32,
+    /// Name of the range; `None` where one column holds several.
+    pub name: Option<Arc<str>>,
+}
+
+impl RangeSpan {
+    /// The most depths of ranges that are drawn: the outermost ones.
+    pub const DEPTHS: u32 = 3;
 }
 
 /// The answer to the query that is asked once, when a trace is opened.
@@ -275,6 +296,8 @@ pub struct Detail {
     pub allocations: Vec<Allocation>,
     /// The event that the operation is about.
     pub event: Option<Event>,
+    /// The NVTX ranges around the call, outermost first.
+    pub ranges: Vec<NvtxRange>,
     /// The host stack of the call, innermost frame first. Empty where none was recorded.
     pub stack: Vec<Arc<Frame>>,
     /// Whether there are frames further out than the last one.

@@ -2,7 +2,9 @@
 
 use crate::{Error, Reader};
 use std::collections::{BTreeMap, BTreeSet};
-use streamsan_model::{AllocationId, History, Hits, LaneId, OpFilter, OpSeq, StreamId, ThreadId};
+use streamsan_model::{
+    AllocationId, History, Hits, LaneId, NvtxKind, NvtxRange, OpFilter, OpSeq, StreamId, ThreadId,
+};
 
 /// Allocations that a text may match; more are not a filter.
 const ALLOCATIONS: usize = 64;
@@ -17,6 +19,8 @@ impl Reader {
     /// One pass over the operations; where allocations are asked for, over their uses.
     pub(crate) fn find_hits(&self, filter: &OpFilter) -> Result<Hits, Error> {
         let condition = self.condition(filter)?;
+        let held = self.held_by_ranges(&filter.ranges)?;
+        let is_held = |g: OpSeq, thread: u32| held.as_ref().is_none_or(|held| held.hold(g, thread));
         let mut hits = Hits::default();
         let mut lanes: BTreeMap<LaneId, u64> = BTreeMap::new();
         let mut first: Vec<OpSeq> = Vec::new();
@@ -30,8 +34,10 @@ impl Reader {
         if filter.allocations.is_empty() {
             let sql = format!("SELECT g, stream, thread FROM op WHERE {condition} ORDER BY g");
             self.rows(&sql, [], |row| {
-                let g = OpSeq(row.get::<_, i64>(0)? as u64);
-                take(g, lane(row.get(1)?, row.get(2)?));
+                let (g, thread) = (OpSeq(row.get::<_, i64>(0)? as u64), row.get(2)?);
+                if is_held(g, thread) {
+                    take(g, lane(row.get(1)?, thread));
+                }
                 Ok(())
             })?;
         } else {
@@ -45,9 +51,11 @@ impl Reader {
             let sql = format!("SELECT stream, thread FROM op WHERE g = ? AND {condition}");
             for g in used {
                 let found = self.rows(&sql, [i64::try_from(g.0).unwrap_or(i64::MAX)], |row| {
-                    Ok(lane(row.get(0)?, row.get(1)?))
+                    let thread = row.get(1)?;
+                    Ok((lane(row.get(0)?, thread), thread))
                 })?;
-                found.into_iter().for_each(|lane| take(g, lane));
+                let found = found.into_iter().filter(|(_, thread)| is_held(g, *thread));
+                found.for_each(|(lane, _)| take(g, lane));
             }
             hits.more = more;
         }
@@ -85,6 +93,28 @@ impl Reader {
         Ok(conditions.join(" AND "))
     }
 
+    /// What the pushed ranges hold whose names or domains contain one of the texts; `None` without
+    /// texts.
+    fn held_by_ranges(&self, texts: &[String]) -> Result<Option<Held>, Error> {
+        if texts.is_empty() {
+            return Ok(None);
+        }
+        self.prove_ranges()?;
+        let texts: Vec<String> = texts.iter().map(|text| text.to_lowercase()).collect();
+        let mut held = Held::default();
+        self.each_range(|range| {
+            let contains = |name: &str| {
+                let name = name.to_lowercase();
+                texts.iter().any(|text| name.contains(text))
+            };
+            let is_meant = contains(&range.name) || range.domain.as_deref().is_some_and(contains);
+            if range.kind == NvtxKind::Pushed && is_meant {
+                held.add(&range);
+            }
+        })?;
+        Ok(Some(held))
+    }
+
     /// Allocations whose id or name is one of the texts, or whose name contains it.
     fn allocations_of(&self, texts: &[String]) -> Result<BTreeSet<AllocationId>, Error> {
         let mut found = BTreeSet::new();
@@ -98,6 +128,28 @@ impl Reader {
             found.extend(self.rows(&sql, [], |row| Ok(AllocationId(row.get(0)?)))?);
         }
         Ok(found)
+    }
+}
+
+/// Issue indices by thread, as intervals that neither overlap nor touch, in ascending order.
+#[derive(Debug, Default)]
+struct Held(BTreeMap<ThreadId, Vec<(OpSeq, OpSeq)>>);
+
+impl Held {
+    /// Ranges come in the order of their begins.
+    fn add(&mut self, range: &NvtxRange) {
+        let of_thread = self.0.entry(range.thread).or_default();
+        let end = range.end.unwrap_or(OpSeq(u64::MAX));
+        match of_thread.last_mut() {
+            Some((_, last)) if range.begin <= *last => *last = end.max(*last),
+            _ => of_thread.push((range.begin, end)),
+        }
+    }
+
+    fn hold(&self, g: OpSeq, thread: u32) -> bool {
+        let Some(of_thread) = self.0.get(&ThreadId(thread)) else { return false };
+        let behind = of_thread.partition_point(|(begin, _)| *begin < g);
+        behind.checked_sub(1).is_some_and(|at| g < of_thread[at].1)
     }
 }
 

@@ -29,6 +29,7 @@ mod meta;
 mod part;
 mod proof;
 mod query;
+mod range_spans;
 mod reader;
 mod row;
 mod schema;

@@ -244,9 +244,15 @@ impl TraceQuery for Reader {
                 LaneId::Host(_) => None,
             };
             let operations = row.get::<_, i64>(2)? as u64;
-            Ok(Lane { id, process: ProcessId(row.get(1)?), stream, operations })
+            Ok(Lane { id, process: ProcessId(row.get(1)?), stream, operations, ranges: 0 })
         })?;
         let mut lanes = lanes;
+        self.prove_ranges()?;
+        for lane in &mut lanes {
+            if let LaneId::Host(thread) = lane.id {
+                lane.ranges = self.range_depths(thread)?;
+            }
+        }
         lanes.sort_by_key(|lane| lane.id);
         let incomplete = self.incomplete_reasons()?;
         self.overview_is_seen();
@@ -291,7 +297,13 @@ impl TraceQuery for Reader {
     fn strips(&self, grid: Grid, lanes: &[LaneId]) -> Result<Vec<Strip>, QueryError> {
         let _now = self.lod().map(drop).and_then(|()| self.at_once())?;
         let lod = self.lod()?;
-        self.ask(lod.strips(self.connection(), grid, lanes))
+        let mut strips = self.ask(lod.strips(self.connection(), grid, lanes))?;
+        for strip in &mut strips {
+            if let LaneId::Host(thread) = strip.lane {
+                strip.ranges = self.range_spans(grid, thread)?;
+            }
+        }
+        Ok(strips)
     }
 
     fn minimap(&self, axis: Axis, columns: u32) -> Result<Vec<Cell>, QueryError> {
@@ -331,6 +343,7 @@ impl TraceQuery for Reader {
             outgoing: self.edges_at(g, false)?,
             allocations: allocations.collect::<Result<_, _>>()?,
             event,
+            ranges: self.ranges_of(g)?,
             stack,
             stack_truncated,
             operation,

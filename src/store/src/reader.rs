@@ -9,7 +9,7 @@ mod items;
 mod kernels;
 mod open;
 mod proven;
-mod ranges;
+pub(crate) mod ranges;
 pub(crate) mod stacks;
 mod upgrade;
 

@@ -6,6 +6,7 @@
 
 use super::Row;
 use ratatui::layout::Rect;
+use streamsan_model::RangeSpan;
 
 /// The tallest row. Taller ones say no more.
 const TALLEST: u16 = 18;
@@ -152,6 +153,15 @@ impl RowKind {
             Self::Host => HOST_ROW,
             Self::Stream => TALLEST,
         }
+    }
+}
+
+/// How many depths of ranges stand above a row, on a screen of so many lines.
+pub(super) const fn depths_of_ranges(height: u16) -> u32 {
+    match height {
+        0..=19 => 1,
+        20..=31 => 2,
+        _ => RangeSpan::DEPTHS,
     }
 }
 

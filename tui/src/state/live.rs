@@ -139,6 +139,7 @@ impl State {
             .map(|&row| match row {
                 // A row never goes; if it did, another one would be selected.
                 Row::Lane(lane) => Row::Lane(place(lane).unwrap_or(0)),
+                Row::Ranges(lane, depth) => Row::Ranges(place(lane).unwrap_or(0), depth),
                 headline => headline,
             })
             .collect();

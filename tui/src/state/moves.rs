@@ -1,6 +1,6 @@
 //! Rows, selection, findings and edges.
 
-use super::{Row, State};
+use super::{Row, State, depths_of_ranges};
 use crate::query::{Request, Target};
 use streamsan_model::{LaneId, OpSeq, Verdict};
 
@@ -9,7 +9,7 @@ impl State {
     pub(super) fn update_rows(&mut self) {
         let Some(open) = &self.open else { return };
         let selected = self.selected_lane();
-        self.rows = self.filter.rows(open);
+        self.rows = self.filter.rows(open, depths_of_ranges(self.size.1));
         let place =
             selected.and_then(|lane| self.rows.iter().position(|&row| row == Row::Lane(lane)));
         let first = self.rows.iter().position(|row| row.lane().is_some());
@@ -20,9 +20,12 @@ impl State {
     pub(super) fn scroll_to_cursor(&mut self) {
         let height = self.scroll_height();
         if self.cursor < self.scroll {
-            // A headline belongs to its rows.
-            let headline = self.cursor > 0 && self.rows[self.cursor - 1].lane().is_none();
-            self.scroll = self.cursor - usize::from(headline && height > 1);
+            // A headline belongs to its rows, and ranges belong to the row below them.
+            let above = self.rows[..self.cursor].iter().rev();
+            let ranges = above.take_while(|row| matches!(row, Row::Ranges(..))).count();
+            let top = self.cursor - ranges;
+            let headline = top > 0 && self.rows[top - 1].lane().is_none();
+            self.scroll = self.cursor - (ranges + usize::from(headline)).min(height - 1);
         }
         if self.cursor >= self.scroll + height {
             self.scroll = self.cursor + 1 - height;

@@ -3,6 +3,7 @@
 use super::{Message, Pane, State, Strips, Viewport};
 use crate::names;
 use crate::query::{Answer, Numbered, Opened, Target};
+use std::collections::HashMap;
 use streamsan_model::{Detail, OpSeq, Verdict};
 
 impl State {
@@ -22,8 +23,12 @@ impl State {
                     let short = self.short_names.entry(name.clone());
                     *name = short.or_insert_with_key(|name| names::label(name).into()).clone();
                 }
-                let cells = strips.into_iter().map(|strip| (strip.lane, strip.cells)).collect();
-                self.strips = Strips { grid: Some(grid), cells };
+                let (mut cells, mut ranges) = (HashMap::new(), HashMap::new());
+                for strip in strips {
+                    cells.insert(strip.lane, strip.cells);
+                    ranges.insert(strip.lane, strip.ranges);
+                }
+                self.strips = Strips { grid: Some(grid), cells, ranges };
             }
             Answer::Minimap(axis, cells) => {
                 let columns = self.wanted_minimap.map_or(0, |(_, columns)| columns);

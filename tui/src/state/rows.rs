@@ -12,6 +12,8 @@ pub enum Row {
     Process(ProcessId),
     /// The headline of a context; not selectable.
     Context(ContextId),
+    /// The ranges above the row of a host thread, at a depth from 0; not selectable.
+    Ranges(usize, u32),
     /// A row: its place in [`Overview::lanes`].
     Lane(usize),
 }
@@ -22,6 +24,14 @@ impl Row {
         match self {
             Self::Lane(lane) => Some(lane),
             _ => None,
+        }
+    }
+
+    /// The row whose cells or ranges it shows.
+    pub(crate) fn shown_lane(self) -> Option<usize> {
+        match self {
+            Self::Lane(lane) | Self::Ranges(lane, _) => Some(lane),
+            Self::Process(_) | Self::Context(_) => None,
         }
     }
 }
@@ -45,7 +55,8 @@ pub struct RowFilter {
 
 impl RowFilter {
     /// Takes the parts of an input: `decode, host` are words of rows' names; `kernel:Mul`,
-    /// `file:train.py`, `function:step`, `allocation:kv_cache` and `stream:copy` say what is meant.
+    /// `file:train.py`, `function:step`, `allocation:kv_cache`, `range:forward` and `stream:copy` say
+    /// what is meant.
     ///
     /// # Errors
     ///
@@ -69,10 +80,11 @@ impl RowFilter {
                 }
                 "file" => operations.files.push(word.to_owned()),
                 "function" | "fn" => operations.functions.push(word.to_owned()),
+                "range" => operations.ranges.push(word.to_owned()),
                 "allocation" | "alloc" => operations.allocations.push(word.to_owned()),
                 _ => {
                     return Err(format!(
-                        "{subject:?} is none of stream, kernel, file, function, allocation"
+                        "{subject:?} is none of stream, kernel, file, function, allocation, range"
                     ));
                 }
             }
@@ -116,8 +128,9 @@ impl RowFilter {
     }
 
     /// The rows, grouped by process, then context, host threads first. Headlines stand only where
-    /// there are several of their kind.
-    pub fn rows(&self, open: &Opened) -> Vec<Row> {
+    /// there are several of their kind. Above a host thread's row stand its ranges, at most so many
+    /// depths.
+    pub fn rows(&self, open: &Opened, depths: u32) -> Vec<Row> {
         let overview = &open.overview;
         let context = |lane: usize| overview.lanes[lane].stream.as_ref().map(|s| s.context);
         // A stream of several processes belongs to the process of its context.
@@ -147,6 +160,8 @@ impl RowFilter {
                 rows.push(Row::Context(context));
             }
             last = (Some(process(lane)), context(lane));
+            let depths = 0..overview.lanes[lane].ranges.min(depths);
+            rows.extend(depths.map(|depth| Row::Ranges(lane, depth)));
             rows.push(Row::Lane(lane));
         }
         rows
@@ -189,6 +204,8 @@ mod tests {
         assert_eq!(filter.operations.kernels, Some(vec![KernelId(1)]));
         assert_eq!(filter.operations.files, ["train.py"]);
         assert_eq!(filter.operations.allocations, ["kv"]);
+        filter.set("range:forward", &entities).expect("a filter");
+        assert_eq!(filter.operations.ranges, ["forward"]);
         filter.set("at::native", &entities).expect("a word");
         assert_eq!(filter.words, ["at::native"]);
         assert!(filter.operations.is_empty());

@@ -29,6 +29,10 @@ pub(super) fn lines(state: &State) -> Vec<Text> {
     ))];
     lines.extend(action(&op.action, entities, detail).into_iter().map(plain));
     lines.push(plain(when(detail)));
+    if !detail.ranges.is_empty() {
+        let names = detail.ranges.iter().map(|range| names::range(&range.name));
+        lines.push(plain(format!("  in {}", names.collect::<Vec<_>>().join("/"))));
+    }
     for access in &op.accesses {
         lines.push(plain(format!("  {}", access_line(access, detail))));
     }

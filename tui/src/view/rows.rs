@@ -5,7 +5,7 @@
 //! and colour of which kind.
 
 use super::timeline::x_of;
-use super::{line_of, put, put_cut, put_cut_inside};
+use super::{line_of, put, put_cut, put_cut_inside, ranges};
 use crate::names;
 use crate::query::Opened;
 use crate::state::{Areas, Row, RowOnScreen};
@@ -52,6 +52,10 @@ pub(super) fn draw(
                 canvas.label(open, lane_of, row, state.selected_lane() == Some(lane), buffer);
                 canvas.cells(lane_of.id, row, buffer);
             }
+            Row::Ranges(lane, depth) => {
+                let lane = open.overview.lanes[lane].id;
+                ranges::draw(state, theme, areas, (lane, depth, row.top), buffer);
+            }
             headline => {
                 let area = line_of(areas.rows, row.top);
                 draw_headline(theme, &open.overview, area, headline, buffer);
@@ -87,7 +91,7 @@ fn draw_headline(theme: Theme, overview: &Overview, area: Rect, row: Row, buffer
             Some(context) => format!("  context {id} on device {}", context.device),
             None => format!("  context {id}"),
         },
-        Row::Lane(_) => return,
+        Row::Lane(_) | Row::Ranges(..) => return,
     };
     let style = theme.dim().add_modifier(Modifier::UNDERLINED);
     put(buffer, area, area.x, &text, style);

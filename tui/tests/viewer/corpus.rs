@@ -224,6 +224,12 @@ fn document() -> String {
          that carries it comes behind.\n\n\
          Streams and calls have the names that the report has for them; a stream without a name \
          of its own is told by the line\nthat created it, where the row is tall enough.\n\n\
+         Where the program names its phases by [NVTX](host-side.md#nvtx-ranges), the ranges of a host \
+         thread stand above its row,\na line a depth, the outermost three, fewer on small screens: each \
+         begins with a bar and its name. A column that holds\nseveral is shaded. They follow issue order \
+         and host time; the logical order has no place for them. A thread all of whose\ncalls are \
+         issued to streams has no row, and no lines of ranges. The details name all ranges around the \
+         selected call.\n\n\
          The pane takes the lines that its content needs and leaves the rows what they need; `<` \
          and `>`, or the mouse on its\ntabs, make it shorter and taller, `|` lets it choose again.\n\n\
          `x` switches the axis and keeps the zoom. *Issue order* is the order of the calls. *Host issue time* is when \
@@ -232,8 +238,9 @@ fn document() -> String {
          documented chain of operations that ends in one. What has the same depth is unordered.\n\n\
          {}\n\
          ## Filters, sources and bytes\n\n`\\` filters: words of rows' names, and operations by \
-         `kernel:`, `file:`, `function:` (of the call's stack), `allocation:`\n(by id or name); \
-         several, divided by commas, must all be met, of one kind one is enough. The last line \
+         `kernel:`, `file:`, `function:` (of the call's stack), `allocation:`\n(by id or name), \
+         `range:` (an [NVTX range](host-side.md#nvtx-ranges) around the call, by its name or domain); \
+         several,\ndivided by commas, must all be met, of one kind one is enough. The last line \
          counts the hits,\nrows without one go, what is no hit stands back (`·` without colours), and \
          `n` and `N` go from hit to hit. At most\n10,000 hits are marked; all are counted.\n\n\
          `e` opens the editor that `VISUAL` or `EDITOR` names at the line of the program that made \

@@ -150,7 +150,7 @@ fn filters_work_on_traces_of_every_schema() {
         let name = format!("schema-{schema}.db");
         let reader = Reader::open(&golden.join(&name)).unwrap();
         let mut driver = Driver::over(reader, &name, 120, 40);
-        for filter in ["kernel:a", "file:a", "function:a", "allocation:0", "stream:s"] {
+        for filter in ["kernel:a", "file:a", "function:a", "allocation:0", "range:a", "stream:s"] {
             driver.keys(&format!("<esc>\\{filter}<enter>"));
             let failed = driver.state.message.as_ref().is_some_and(|message| message.error);
             assert!(!failed, "{name} {filter}: {:?}", driver.state.message);

@@ -15,6 +15,8 @@ mod picture;
 #[cfg(test)]
 mod random;
 #[cfg(test)]
+mod ranges;
+#[cfg(test)]
 mod reducer;
 #[cfg(test)]
 mod report_words;

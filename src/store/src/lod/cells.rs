@@ -61,7 +61,7 @@ fn add(columns: &mut Columns, cell: Cell) {
 }
 
 /// A position on the axis of times: what began before the clock's base lies at its begin.
-pub(super) fn time_of(start_ns: i64) -> u64 {
+pub(crate) fn time_of(start_ns: i64) -> u64 {
     start_ns.max(0) as u64
 }
 
@@ -170,7 +170,7 @@ impl Lod {
                     built.map_or_else(Vec::new, |strip| strip.cells.clone())
                 }
             };
-            strips.push(Strip { lane, cells });
+            strips.push(Strip { lane, cells, ranges: Vec::new() });
         }
         Ok(strips)
     }

@@ -8,7 +8,7 @@ use rusqlite::Row;
 use std::sync::Arc;
 use streamsan_model::{HostTime, NvtxKind, NvtxRange, OpSeq, ProcessId, ThreadId};
 
-const COLUMNS: &str =
+pub(crate) const RANGE_COLUMNS: &str =
     "g, exit_after, process, thread, kind, domain, name, depth, start_ns, duration_ns";
 
 /// Greatest depth that is looked at: deeper ranges are not recorded.
@@ -29,7 +29,7 @@ impl Reader {
         let Some(&thread) = thread.first() else { return Ok(Vec::new()) };
         let (mut strings, base) = (Strings::new(&self.connection), clock_base(self)?);
         let sql = format!(
-            "SELECT {COLUMNS} FROM nvtx_range WHERE kind = 0 AND thread = ? AND depth = ? AND g < ? \
+            "SELECT {RANGE_COLUMNS} FROM nvtx_range WHERE kind = 0 AND thread = ? AND depth = ? AND g < ? \
              ORDER BY g DESC LIMIT 1"
         );
         let mut open = Vec::new();
@@ -44,7 +44,7 @@ impl Reader {
 
     /// The greatest depth of a thread's ranges, -1 where it has none. A damaged one is no reason to look
     /// at billions.
-    fn deepest(&self, thread: i64) -> Result<i64, Error> {
+    pub(crate) fn deepest(&self, thread: i64) -> Result<i64, Error> {
         let sql = "SELECT max(depth) FROM nvtx_range WHERE kind = 0 AND thread = ?";
         let deepest = self.rows(sql, [thread], |row| row.get::<_, Option<i64>>(0))?;
         Ok(deepest.first().copied().flatten().unwrap_or(-1).min(DEEPEST))
@@ -67,13 +67,13 @@ impl Reader {
     pub fn each_range(&self, mut take: impl FnMut(NvtxRange)) -> Result<(), Error> {
         self.verify(proven::RANGES)?;
         let (mut strings, base) = (Strings::new(&self.connection), clock_base(self)?);
-        self.each_row(&format!("SELECT {COLUMNS} FROM nvtx_range ORDER BY g"), [], |row| {
+        self.each_row(&format!("SELECT {RANGE_COLUMNS} FROM nvtx_range ORDER BY g"), [], |row| {
             range(&mut strings, base, row).map(&mut take)
         })
     }
 }
 
-/// A row of [`COLUMNS`].
+/// A row of [`RANGE_COLUMNS`].
 fn range(strings: &mut Strings<'_>, base: u64, row: &Row<'_>) -> rusqlite::Result<NvtxRange> {
     let g: i64 = row.get(0)?;
     let start_ns = base.wrapping_add(row.get::<_, i64>(8)? as u64);

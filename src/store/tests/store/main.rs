@@ -14,6 +14,7 @@ mod follow;
 mod histories;
 #[cfg(test)]
 mod query;
+#[cfg(test)]
 mod ranges;
 #[cfg(test)]
 mod round_trip;

@@ -123,7 +123,7 @@ impl Expected {
                 cell.group = cell.group.max(op.action.group());
                 cell.findings += sides.filter(|&g| g == op.g).count() as u64;
             }
-            Strip { lane, cells: cells.into_values().collect() }
+            Strip { lane, cells: cells.into_values().collect(), ranges: vec![] }
         };
         lanes.iter().map(strip).collect()
     }
@@ -375,7 +375,10 @@ fn trace_without_operations_has_no_axis_and_no_rows() {
     assert!(overview.lanes.is_empty() && overview.axes.is_empty() && overview.operations == 0);
     let grid = Grid { axis: Axis::Issue, start: 0, scale: 0, columns: 5 };
     let lane = LaneId::Stream(StreamId(0));
-    assert_eq!(reader.strips(grid, &[lane]).unwrap(), [Strip { lane, cells: vec![] }]);
+    assert_eq!(
+        reader.strips(grid, &[lane]).unwrap(),
+        [Strip { lane, cells: vec![], ranges: vec![] }]
+    );
     assert_eq!(reader.minimap(Axis::Logical, 10).unwrap(), []);
     assert_eq!(reader.detail(OpSeq(0)).unwrap(), None);
     assert_eq!(reader.neighbour(lane, OpSeq(0), true).unwrap(), None);

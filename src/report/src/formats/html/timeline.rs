@@ -394,7 +394,7 @@ mod tests {
             name: None,
         };
         let lane = LaneId::Stream(StreamId(0));
-        let strip = |cells| Strip { lane, cells };
+        let strip = |cells| Strip { lane, cells, ranges: vec![] };
         assert_eq!(encode(&strip(vec![])), "");
         let cells = vec![
             cell(3, 1, OpGroup::Other),
