@@ -53,7 +53,8 @@ pub fn schema_document() -> String {
              none is rewritten. Schema 7 has the\ntables of schema 6. It adds the modes `strong-read`, \
              `strong-write` and `strong-atomic`, and to `coverage` how far\nthe host's own loads and \
              stores were watched. In traces of schemas 1 to 6 every access is a weak one, and\nnothing \
-             is told of host accesses. Schema 8 adds ranges and marks (`nvtx_range`); traces of schemas 1\n\
-             to 7 have none.\n";
+             is told of host accesses. Schema 8 adds ranges and marks (`nvtx_range`), and to\n\
+             `coverage` launches that touched bytes which their code was read not to touch; traces of schemas 1\n\
+             to 7 have neither.\n";
     text
 }
