@@ -104,8 +104,11 @@ fn build(root: &Path, target_dir: &Path) -> PathBuf {
             cargo.env_remove(&name);
         }
     }
-    // Set but empty, it also overrules flags from configuration files.
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", "");
+    // Of the outer build's flags only those that keep paths of the building machine out of messages. Set
+    // but empty, the variable also overrules flags from configuration files.
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    let remaps = flags.split('\u{1f}').filter(|flag| flag.starts_with("--remap-path-prefix="));
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", remaps.collect::<Vec<_>>().join("\u{1f}"));
     cargo.env("CARGO_PROFILE_RELEASE_DEBUG", "false");
     cargo.env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo");
     match cargo.status() {
