@@ -2,7 +2,7 @@
 //! (<https://chromedevtools.github.io/devtools-protocol/>) through a pair of pipes: no port, no driver.
 //!
 //! Everything waits for an answer or an event, never for a time to pass; a browser that says nothing for
-//! [`PATIENCE`] fails the test.
+//! three minutes fails the test.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
