@@ -1,8 +1,8 @@
 //! A thread that finds out which measured launches have ended, takes their marks out of the table, and
 //! hands the bytes to the runtime.
 //!
-//! Behind a launch the hook records an event of ours in the launch's stream; nothing else is put into
-//! the program's streams, and no thread of the program waits. This thread asks the events and runs the
+//! Behind a launch the hook records an event of ours in the launch's stream, and one in front of a twin;
+//! nothing else is put into the program's streams, and no thread of the program waits. This thread asks the events and runs the
 //! drain for all launches that have ended, in a stream of its own that is ordered with no other. The
 //! design had the drain behind each launch in its stream; an event there needs no room on the GPU,
 //! leaves programmatic launches as near to each other as one record can, and lets one drain serve

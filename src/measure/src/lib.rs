@@ -11,8 +11,8 @@
 //! Invariants:
 //! - Nothing of NVIDIA's is part of it: functions are found by name, fields read at places written
 //!   down in `sanitizer`.
-//! - No thread of the program waits for the GPU; its streams get one event of ours behind a
-//!   measured launch, nothing else.
+//! - No thread of the program waits for a launch; its streams get an event of ours behind a measured
+//!   launch and, where the launch runs a twin, one in front of it, nothing else.
 //! - What was not measured is told with its reason; nothing is measured in part in silence.
 //! - Nothing here becomes a record of the program's: driver functions are the driver's own.
 //! - A failure here switches measuring off and leaves the program alone.

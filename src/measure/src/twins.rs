@@ -12,6 +12,9 @@
 //! - Nothing is replaced while its stream is captured: the program may read a node's function back.
 //! - The twin has the attributes that the program has given to its own function.
 //!
+//! Loading the copy may wait for the device, as the driver's own lazy loading may at the same launch
+//! (CUDA C++ Programming Guide, "Lazy Loading": Concurrent Execution).
+//!
 //! Deliberately absent: graphs, whose nodes name functions; their modules are patched themselves.
 
 use core::ffi::CStr;

@@ -126,7 +126,9 @@ impl NotMeasured {
             Self::DidNotEnd => "the kernel did not end before its process",
             Self::NotMeasurable => "the kernel uses instructions that measuring does not see",
             Self::LaunchFailed => "the patched launch failed and was made again without patches",
-            Self::TooCostly => "measuring more of the kernel would take over half of the time",
+            Self::TooCostly => {
+                "measuring takes at most half of the time that passes, which was used up"
+            }
             Self::DeviceGraph => "the device launched the kernel's graph",
             Self::NoLibrary => "NVIDIA's Compute Sanitizer library was not found",
             Self::NoSubscription => "another tool holds the subscription to the driver",

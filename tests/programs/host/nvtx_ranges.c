@@ -1,51 +1,15 @@
 /* Names its phases as the header of NVTX 3 does: loads the library that the environment names, hands
  * it the tables of the modules CORE and CORE2, and calls what was put into them. racy: two memsets of
  * one buffer in two streams, one WAW, each in ranges of its own. clean: the second waits. */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <wchar.h>
 
 #include "gpu.h"
+#include "nvtx.h"
 
-typedef void (*function)(void);
-
-static function core[16], core2[16];
-static function *core_slots[16], *core2_slots[16];
-
-static int module_table(int module, function ***table, unsigned *size)
-{
-    if (module != 1 && module != 5)
-        return 0;
-    *table = module == 1 ? core_slots : core2_slots;
-    *size = 16;
-    return 1;
-}
-
-static const struct {
-    size_t size;
-    int (*get)(int, function ***, unsigned *);
-} callbacks = {sizeof callbacks, module_table};
-
-static const void *export_table(unsigned id)
-{
-    return id == 1 ? &callbacks : NULL;
-}
-
-static void load(void)
-{
-    const char *path = getenv("NVTX_INJECTION64_PATH");
-    int (*initialize)(const void *(*)(unsigned)) = NULL;
-    for (int i = 1; i < 16; i++) {
-        core_slots[i] = &core[i];
-        core2_slots[i] = &core2[i];
-    }
-    void *library = path != NULL ? dlopen(path, RTLD_LAZY) : NULL;
-    if (library != NULL)
-        *(void **)&initialize = dlsym(library, "InitializeInjectionNvtx2");
-    if (initialize != NULL)
-        initialize(export_table);
-}
+static struct module modules[2] = {{.id = 1, .size = 16}, {.id = 5, .size = 16}};
+static function *const core = modules[0].functions, *const core2 = modules[1].functions;
 
 /* The attributes of a range, in the layout of the header's second edition. */
 struct attributes {

@@ -7,18 +7,18 @@ use std::process::{Command, Output, Stdio};
 
 const RACY: &str = "fail/csan/csan_expired_record.trace";
 
-fn corpus(name: &str) -> PathBuf {
+pub(crate) fn corpus(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces").join(name)
 }
 
-struct Bench(tempfile::TempDir);
+pub(crate) struct Bench(pub(crate) tempfile::TempDir);
 
 impl Bench {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().expect("a temporary directory"))
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 

@@ -10,25 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use streamsan_testing::browser::{Browser, Look};
 
+use crate::formats::{Bench, corpus};
+
 /// Names that end a string, an attribute, a script and a comment, load something, and turn a line round.
 const HOSTILE: &str = "</script><script>document.title='forged'</script><b>\"'><img src=x \
                        onerror=\"document.title='forged'\">--><!--\u{202e}]]>&lt;";
 
-fn corpus(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces").join(name)
-}
-
-struct Bench(tempfile::TempDir);
-
 impl Bench {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a temporary directory"))
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
     /// Makes a page of a trace.
     #[track_caller]
     fn page(&self, trace: &Path, more: &[&str]) -> PathBuf {
