@@ -106,9 +106,14 @@ pub(crate) fn has_originals() -> bool {
     HAS_ORIGINALS.load(Ordering::Acquire)
 }
 
-/// Whether a second copy of a module does what its selected kernels do: each may have a twin.
+/// Whether a second copy of a module does what its selected kernels do: each may have a twin. A copy is
+/// loaded at a launch, where the driver may load code itself and wait for the device; a program that
+/// has all code loaded before its launches (CUDA C++ Programming Guide, "Lazy Loading") gets none.
 fn may_be_copied(image: &[u8]) -> bool {
     let Some(settings) = SETTINGS.get() else { return false };
+    if std::env::var_os("CUDA_MODULE_LOADING").is_some_and(|mode| mode == "EAGER") {
+        return false;
+    }
     let may = |name: &&str| !is_selected(name) || settings.selection.may_be_twin(name);
     twin_driver().is_some() && cubin::kernels(image).is_some_and(|names| names.iter().all(may))
 }
