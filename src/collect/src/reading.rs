@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use streamsan_kernels::image::ComputeCapability;
 use streamsan_kernels::reader::{Reader, Request, Unread};
@@ -32,6 +32,8 @@ const NICENESS: i32 = 5;
 struct ReadingQueue {
     launched: VecDeque<Question>,
     looked_up: VecDeque<Question>,
+    /// The thread reads kernels that it was asked for.
+    is_reading: bool,
     /// Nobody wants answers any more.
     closed: bool,
 }
@@ -77,6 +79,7 @@ impl ReadingState {
             }
             let batch = queue.next_batch();
             if !batch.is_empty() {
+                queue.is_reading = true;
                 return Some(batch);
             }
             queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
@@ -89,6 +92,8 @@ impl ReadingState {
 pub(crate) struct Reading {
     shared: Arc<ReadingState>,
     answers: Receiver<Vec<Answer>>,
+    /// Taken by the end.
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Reading {
@@ -108,8 +113,8 @@ impl Reading {
             let _ = rustix::process::nice(NICENESS);
             serve(&reader, images, &asked, &answered);
         };
-        thread::Builder::new().name("kernel reader".to_owned()).spawn(run)?;
-        Ok(Self { shared, answers })
+        let thread = thread::Builder::new().name("kernel reader".to_owned()).spawn(run)?;
+        Ok(Self { shared, answers, thread: Some(thread) })
     }
 
     /// Has kernels read; those that are `hurried`, of these or of earlier ones, come first. A thread
@@ -145,9 +150,20 @@ impl Reading {
 }
 
 impl Drop for Reading {
+    /// Waits for the end of the thread, so that the directories which its reader holds go before the
+    /// process ends. A kernel that is still being read may take long, and nobody wants it any more:
+    /// the thread is left alone with it.
     fn drop(&mut self) {
-        self.shared.queue().closed = true;
+        let is_reading = {
+            let mut queue = self.shared.queue();
+            queue.closed = true;
+            queue.is_reading
+        };
         self.shared.changed.notify_one();
+        if let Some(thread) = self.thread.take().filter(|_| !is_reading) {
+            // A thread that panicked has ended, too, and the panic has been told.
+            let _ = thread.join();
+        }
     }
 }
 
@@ -159,6 +175,8 @@ fn serve(
 ) {
     while let Some(batch) = asked.next_batch() {
         let answers = answer(reader, &mut images, &batch);
+        // Before the answers go, so that whoever ends after the last of them waits for the thread.
+        asked.queue().is_reading = false;
         if answered.send(answers).is_err() {
             return;
         }
