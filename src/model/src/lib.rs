@@ -37,6 +37,7 @@ mod lint;
 mod number;
 mod nvtx_range;
 mod operation;
+mod operator;
 mod origin;
 mod query;
 mod range;
@@ -85,6 +86,7 @@ pub use lint::Lint;
 pub use number::{number, ordinal};
 pub use nvtx_range::{NvtxKind, NvtxRange};
 pub use operation::{Action, Copy, HostTime, Operation, Status, TraceItem};
+pub use operator::TorchOperator;
 pub use origin::Origin;
 pub use query::{
     Axis, CallCount, Cell, Detail, Grid, History, Interrupt, Lane, LaneId, Lifetime, OpGroup,

@@ -1,10 +1,11 @@
-//! The NVTX ranges that the program was in when it made the calls of a finding.
+//! What the program was in when it made the calls of a finding: NVTX ranges, and an operator of
+//! PyTorch.
 //!
-//! Ranges tell where a reader is in the program and nothing else: fingerprints, folding, suppressions
+//! Both tell where a reader is in the program and nothing else: fingerprints, folding, suppressions
 //! and verdicts do not know them.
 
 use crate::Report;
-use streamsan_model::{NvtxRange, OpSeq};
+use streamsan_model::{CallStack, FindingAccess, NvtxRange, OpSeq, TorchOperator};
 use streamsan_names::printable;
 
 /// The innermost ranges that are named in words.
@@ -39,8 +40,22 @@ impl Report<'_> {
         self.ranges.get(&g).map_or(&[], Vec::as_slice)
     }
 
+    /// What the program was in when it made the call of an access: its ranges, and the operator of
+    /// PyTorch (`train/step 12/forward, aten::mul_Tensor`).
+    pub(crate) fn around_in_words(&self, side: &FindingAccess) -> Option<String> {
+        let operator = self.operator(side).map(|operator| operator.to_string());
+        let around: Vec<String> =
+            [self.ranges_in_words(side.op), operator].into_iter().flatten().collect();
+        (!around.is_empty()).then(|| around.join(", "))
+    }
+
+    /// The operator of PyTorch in which the call of an access was made.
+    pub(crate) fn operator(&self, side: &FindingAccess) -> Option<TorchOperator<'_>> {
+        CallStack::of(self.input.entities, side.stack)?.torch_operator()
+    }
+
     /// `train/step 12/forward`: the innermost ranges around an access of a finding.
-    pub(crate) fn ranges_in_words(&self, g: OpSeq) -> Option<String> {
+    fn ranges_in_words(&self, g: OpSeq) -> Option<String> {
         let ranges = self.ranges_of(g);
         let (outer, named) = ranges.split_at(ranges.len().saturating_sub(NAMED));
         let names: Vec<String> = named.iter().map(|range| shown(&range.name)).collect();

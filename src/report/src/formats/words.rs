@@ -78,6 +78,7 @@ impl Report<'_> {
         let mut lines = Vec::new();
         for (number, side) in [("(1)", &finding.first), ("(2)", &finding.second)] {
             lines.push(format!("{number} {}", own.access_in_words(side)));
+            lines.extend(own.around_in_words(side).map(|around| format!("    in {around}")));
             for (depth, frame) in own.listed(side.stack, LISTED).iter().enumerate() {
                 let word = if depth == 0 { "at" } else { "by" };
                 lines.push(format!("    {word} {frame}"));

@@ -160,8 +160,8 @@ impl<'p, 's> Printing<'p, 's> {
             };
             let strong = self.style.paint(Color::Strong, mode);
             *text += &row.replacen(mode.as_str(), &strong, 1);
-            if let Some(ranges) = report.ranges_in_words(side.op) {
-                *text += &wrapped("        in ", 11, &ranges, self.columns);
+            if let Some(around) = report.around_in_words(side) {
+                *text += &wrapped("        in ", 11, &around, self.columns);
             }
             self.frames(report, side, lines[at], text);
         }

@@ -33,6 +33,11 @@ fn look<T>(names: &[&str], look: impl FnOnce(Report<'_>) -> T) -> T {
     })
 }
 
+fn report_schema() -> serde_json::Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report-schema.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
 fn lines_with_ranges(report: &Report<'_>, columns: usize) -> Vec<String> {
     let options = TextOptions { columns: Some(columns), ..TextOptions::default() };
     let text = report.render_text(&options);
@@ -53,6 +58,35 @@ fn each_side_is_told_with_its_ranges() {
         let text = report.render_text(&TextOptions { columns: Some(60), ..Default::default() });
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("\n           it/forward\n"), "{text}");
+    });
+}
+
+/// A race of two operators of PyTorch, the later one in the backward pass.
+const OPERATORS: &str = "\
+stack forward /v/torch/lib/libcudart.so.13+96:cudaLaunchKernel /v/torch/lib/libtorch_cpu.so+32:at::_ops::fill__Scalar::call /v/torch/lib/libtorch_cpu.so+64:at::_ops::ones::call py:step@/proj/train.py:3
+stack backward /v/torch/lib/libcudart.so.13+96:cudaLaunchKernel /v/torch/lib/libtorch_cpu.so+48:at::_ops::mul_Tensor::call /v/torch/lib/libtorch_cpu.so+80:torch::autograd::generated::MulBackward0::apply
+launch s1 fill w:A stack=forward
+launch s2 mul r:A stack=backward
+";
+
+#[test]
+fn an_operator_of_pytorch_stands_behind_the_ranges() {
+    with_report_by(OPERATORS, Threshold::Likely, (None, None), |report, operations| {
+        assert_eq!(lines_with_ranges(&report, 80), ["in aten::ones", "in MulBackward0"]);
+        let first = operations[0].g;
+        let in_ranges =
+            report.in_ranges(|g| if g == first { ranges(&["train", "step 12"]) } else { vec![] });
+        let around = ["in train/step 12, aten::ones", "in MulBackward0"];
+        assert_eq!(lines_with_ranges(&in_ranges, 80), around);
+        for form in [in_ranges.render_sarif("1"), in_ranges.render_junit()] {
+            around.iter().for_each(|around| assert!(form.contains(around), "{form}"));
+        }
+        let text = in_ranges.render_json();
+        assert_valid(&report_schema(), "a report with operators", &text);
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let operators =
+            [0, 1].map(|side| json["findings"][0]["accesses"][side]["operator"].clone());
+        assert_eq!(operators, ["aten::ones", "MulBackward0"]);
     });
 }
 
@@ -82,8 +116,7 @@ fn names_hide_nothing() {
 
 #[test]
 fn json_has_ranges_as_the_schema_says() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report-schema.json");
-    let schema = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let schema = report_schema();
     look(&["train", "step 12"], |report| {
         let json = report.render_json();
         assert_valid(&schema, "ranges", &json);

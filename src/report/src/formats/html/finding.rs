@@ -119,7 +119,7 @@ fn sides(report: &Report<'_>, group: &Group, input: &mut HtmlInput<'_>) -> Marku
                     h4 { (when) " " (side.access.mode.weak().description().to_uppercase()) }
                     p { code { (report.what(side)) } }
                     p { (op(side.op)) ", " (place) }
-                    @if let Some(ranges) = report.ranges_in_words(side.op) { p { "in " (ranges) } }
+                    @if let Some(around) = report.around_in_words(side) { p { "in " (around) } }
                     (frames(report, side, line, input))
                 }
             }
