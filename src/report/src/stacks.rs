@@ -98,18 +98,29 @@ impl Report<'_> {
     }
 
     /// The positions of the two lines among the program's own frames, innermost first, at which an
-    /// edit orders two calls: the deepest that the calls do not share. From where the two paths part
-    /// on they lie as far inwards as no function comes that both paths go through, such as a wrapper
-    /// of the driver's calls: an edit there would concern every user of the wrapper.
+    /// edit orders two calls: the deepest that the calls do not share and at which an edit helps.
+    ///
+    /// From where the two paths part on they lie as far inwards as no function comes that both paths
+    /// go through: an edit in a wrapper of the driver's calls would concern every user of the wrapper.
+    /// Where one function makes both calls, they stay in its file as well: behind another file's
+    /// functions lies a wrapper, too, or at least no place from which both streams are seen. Calls
+    /// without such a function, of two threads for one, have no better place than their own.
     pub(crate) fn apart(&self, stacks: [Option<StackId>; 2]) -> [usize; 2] {
         let [first, second] = stacks.map(|id| self.own_places(id));
         let shared = first.iter().rev().zip(second.iter().rev()).take_while(|(a, b)| a == b);
         let shared = shared.count();
+        let outermost = |own: &[SourcePlace]| (own.len() - shared).checked_sub(1);
+        let [parting, of_other] = [&first, &second].map(|own| Some(&own[outermost(own)?]));
+        let have_one_caller =
+            parting.zip(of_other).is_some_and(|(own, other)| own.is_in_function_of(other));
         let inwards = |own: &[SourcePlace], other: &[SourcePlace]| {
-            let Some(parting) = (own.len() - shared).checked_sub(1) else { return 0 };
+            let Some(parting) = outermost(own) else { return 0 };
             let others = other.get(..other.len() - shared).unwrap_or_default();
             let is_shared = |place: &SourcePlace| others.iter().any(|o| o.is_in_function_of(place));
-            let deeper = own[..parting].iter().rev().take_while(|place| !is_shared(place));
+            let is_near = |place: &&SourcePlace| {
+                !is_shared(place) && (!have_one_caller || place.path == own[parting].path)
+            };
+            let deeper = own[..parting].iter().rev().take_while(is_near);
             parting - deeper.count()
         };
         [inwards(&first, &second), inwards(&second, &first)]
