@@ -32,6 +32,7 @@ mod runners;
 mod sanitizers;
 mod settle;
 mod signals;
+mod source_fixes;
 mod stacks;
 mod surroundings;
 mod system_scope;
@@ -57,6 +58,7 @@ fn main() {
     stacks::add(&mut trials);
     places::add(&mut trials);
     printed_fixes::add(&mut trials);
+    source_fixes::add(&mut trials);
     surroundings::add(&mut trials);
     exit_codes::add(&mut trials);
     bad_input::add(&mut trials);

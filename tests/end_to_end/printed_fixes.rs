@@ -7,8 +7,7 @@
 //! driver's calls have verbs of their own. The report is asked again after each fix, until nothing
 //! is left that has one.
 //!
-//! Deliberately absent: the sources of the programs. The variables that hold a program's streams
-//! are not known to streamsan, so no script can write the calls into them.
+//! Deliberately absent: the sources of the programs, which `source_fixes` edits.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
