@@ -10,7 +10,7 @@
 use crate::clock::{Agent, Know, Part};
 use crate::state::Waits;
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use streamsan_model::{ContextId, OpSeq, ProcessId, Tier};
 
@@ -65,9 +65,9 @@ pub(crate) struct Host {
     /// The version of `know`: streams join `know` only when the version has changed. No two hosts
     /// have the same version.
     pub(crate) version: u64,
-    /// Acquisitions of returned calls, by the return, as long as no operation has been issued after
-    /// that return.
-    returned: BTreeMap<OpSeq, SmallVec<[Acquisition; 1]>>,
+    /// Acquisitions of returned calls, each with its return and in the order of returns, as long as no
+    /// operation has been issued after that return. Mostly there is one.
+    returned: VecDeque<(OpSeq, Acquisition)>,
     /// Acquisitions of calls that are still running.
     running: BTreeMap<OpSeq, SmallVec<[Acquisition; 1]>>,
     /// The newest waits for events, for explanations.
@@ -91,7 +91,7 @@ impl Host {
     /// is still running.
     pub(crate) fn schedule(&mut self, acquisition: Acquisition, exit: Option<OpSeq>) {
         match exit {
-            Some(exit) => self.returned.entry(exit).or_default().push(acquisition),
+            Some(exit) => self.learn_at(exit, acquisition),
             None => self.running.entry(acquisition.by).or_default().push(acquisition),
         }
     }
@@ -102,8 +102,13 @@ impl Host {
         if let Some(acquisitions) = self.running.remove(&g)
             && success
         {
-            self.returned.entry(exit).or_default().extend(acquisitions);
+            acquisitions.into_iter().for_each(|acquisition| self.learn_at(exit, acquisition));
         }
+    }
+
+    fn learn_at(&mut self, exit: OpSeq, acquisition: Acquisition) {
+        let later = self.returned.iter().rev().take_while(|(other, _)| *other > exit).count();
+        self.returned.insert(self.returned.len() - later, (exit, acquisition));
     }
 
     /// Brings the host's knowledge up to date for an operation issued at `g`.
@@ -115,13 +120,10 @@ impl Host {
     }
 
     fn learn_returned(&mut self, g: OpSeq) {
-        while let Some(entry) = self.returned.first_entry()
-            && *entry.key() < g
+        while self.returned.front().is_some_and(|(exit, _)| *exit < g)
+            && let Some((_, acquisition)) = self.returned.pop_front()
         {
-            let know = Arc::make_mut(&mut self.know);
-            for acquisition in entry.remove() {
-                acquisition.apply(know);
-            }
+            acquisition.apply(Arc::make_mut(&mut self.know));
             self.version += 1;
         }
     }

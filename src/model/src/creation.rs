@@ -3,7 +3,6 @@
 //! Invariant: the room is that of the streams that are known, and of the stacks of the trace.
 
 use crate::{OpSeq, StackId, StreamId, Table};
-use std::collections::HashMap;
 
 /// The call that created a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,13 +18,18 @@ pub struct Creation {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Creations {
     of: Table<Creation>,
-    /// Calls by stack; only looked up, never listed.
-    counts: HashMap<Option<StackId>, u32>,
+    /// Calls by stack.
+    counts: Table<u32>,
+    /// Calls without a stack.
+    without_stack: u32,
 }
 
 impl Creations {
     pub(crate) fn note(&mut self, id: StreamId, op: OpSeq, stack: Option<StackId>) {
-        let count = self.counts.entry(stack).or_default();
+        let count = match stack {
+            Some(stack) => self.counts.get_or_insert_with(stack.index(), || 0),
+            None => &mut self.without_stack,
+        };
         *count = count.saturating_add(1);
         self.of.insert(id.index(), Creation { op, stack, nth: *count });
     }
@@ -35,7 +39,10 @@ impl Creations {
     }
 
     pub(crate) fn alike(&self, creation: Creation) -> u32 {
-        self.counts.get(&creation.stack).copied().unwrap_or_default()
+        match creation.stack {
+            Some(stack) => self.counts.get(stack.index()).copied().unwrap_or_default(),
+            None => self.without_stack,
+        }
     }
 
     pub(crate) fn forget(&mut self, id: StreamId) {

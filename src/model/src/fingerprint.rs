@@ -15,7 +15,8 @@ const ALPHABET: &[u8; 30] = b"0123456789bcdfghjkmnpqrstvwxyz";
 impl Fingerprint {
     /// Hashes the parts. A separator keeps `("ab", "c")` apart from `("a", "bc")`.
     pub fn of<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut text = String::new();
+        // Room for what most findings have: a racy loop makes a fingerprint for each occurrence.
+        let mut text = String::with_capacity(256);
         for part in parts {
             text.push_str(part);
             text.push('\u{1f}');

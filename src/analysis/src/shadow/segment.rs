@@ -91,14 +91,17 @@ impl Segment {
             // once there are many of them.
             let place = new.place;
             let many = self.reads.len() >= self.room as usize;
-            retain(&mut self.reads, |entry| {
-                let is_own = entry.place == place;
-                !(is_own || many)
-                    || entry.mode != Mode::Read
-                    || !is_as_strong_as(entry)
-                    || !(order.covers_access(entry.place, entry.op, entry.mode)
-                        || is_own && new.ends_after(&entry.record))
-            });
+            let is_covered = |entry: &Entry| {
+                entry.mode == Mode::Read
+                    && is_as_strong_as(entry)
+                    && (order.covers_access(entry.place, entry.op, entry.mode)
+                        || entry.place == place && new.ends_after(&entry.record))
+            };
+            if many {
+                retain(&mut self.reads, |entry| !is_covered(entry));
+            } else if self.reads.iter().any(|entry| entry.place == place) {
+                retain(&mut self.reads, |entry| entry.place != place || !is_covered(entry));
+            }
             if many {
                 self.room = (2 * self.reads.len() as u32).max(ROOM);
             }
