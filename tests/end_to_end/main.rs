@@ -14,6 +14,7 @@ mod directories;
 mod ends;
 mod exit_codes;
 mod expected;
+mod googletest;
 mod hazards;
 mod host_accesses;
 mod host_side;
@@ -65,6 +66,7 @@ fn main() {
     demo::add(&mut trials);
     directories::add(&mut trials);
     ends::add(&mut trials);
+    googletest::add(&mut trials);
     pytest_plugin::add(&mut trials);
     python::add(&mut trials);
     python_package::add(&mut trials);

@@ -135,6 +135,13 @@ fn wheel() {
     assert_eq!(output(bare(&environment.join("bin/streamsan")).arg("--version")), version);
     assert_eq!(output(bare(&python).args(["-m", "streamsan", "--version"])), version);
 
+    // What C++ programs and CTest include lies in the package.
+    let files = "import os, streamsan; print(os.path.dirname(streamsan.__file__))";
+    let files = output(bare(&python).args(["-c", files]));
+    for file in ["include/streamsan.h", "include/streamsan_gtest.h", "cmake/StreamsanTest.cmake"] {
+        assert!(Path::new(files.trim()).join(file).is_file(), "{file} is not in the wheel");
+    }
+
     let mut demo = bare(&python);
     let demo = scratch.finish(demo.args(["-m", "streamsan", "demo"]));
     let said = format!("{}{}", String::from_utf8_lossy(&demo.stdout), demo.stderr);

@@ -24,6 +24,14 @@ pub(crate) struct Tool {
 
 pub(crate) const NEXTEST: Tool = Tool { program: "cargo", arguments: &["nextest", "--version"] };
 pub(crate) const CTEST: Tool = Tool { program: "ctest", arguments: &["--version"] };
+/// CMake, ctest and the headers of GoogleTest.
+pub(crate) const GOOGLETEST: Tool = Tool {
+    program: "sh",
+    arguments: &[
+        "-c",
+        "cmake --version && ctest --version && echo '#include <gtest/gtest.h>' | c++ -E -x c++ -",
+    ],
+};
 pub(crate) const MPIRUN: Tool = Tool { program: "mpirun", arguments: &["--version"] };
 pub(crate) const MATURIN: Tool =
     Tool { program: "python3", arguments: &["-c", "import maturin, pytest, venv"] };

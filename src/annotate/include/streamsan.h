@@ -8,6 +8,7 @@
 #define STREAMSAN_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,6 +20,9 @@ extern void streamsan_rt_host_write(const void *address, size_t bytes) __attribu
 extern void streamsan_rt_name_stream(void *stream, const char *name) __attribute__((weak));
 extern void streamsan_rt_name_event(void *event, const char *name) __attribute__((weak));
 extern void streamsan_rt_name_memory(const void *address, const char *name) __attribute__((weak));
+extern uint64_t streamsan_rt_test_begin(const char *name) __attribute__((weak));
+extern void streamsan_rt_test_end(uint64_t test) __attribute__((weak));
+extern void streamsan_rt_test_allow(const char *finding) __attribute__((weak));
 
 #ifdef __cplusplus
 }
@@ -58,6 +62,29 @@ static inline void streamsan_name_memory(const void *address, const char *name)
 {
     if (streamsan_rt_name_memory)
         streamsan_rt_name_memory(address, name);
+}
+
+/* A test of the program begins: races between calls that are made from now on are reported under its
+ * name. Answers what `streamsan_test_end` takes. A test framework tells this for all its tests
+ * (GoogleTest: streamsan_gtest.h). */
+static inline uint64_t streamsan_test_begin(const char *name)
+{
+    return streamsan_rt_test_begin ? streamsan_rt_test_begin(name) : 0;
+}
+
+/* The test has ended. */
+static inline void streamsan_test_end(uint64_t test)
+{
+    if (streamsan_rt_test_end)
+        streamsan_rt_test_end(test);
+}
+
+/* The running test may have findings of this class ("missing-wait"), with this id, or any ("*"): they
+ * are listed and do not fail. */
+static inline void streamsan_test_allow(const char *finding)
+{
+    if (streamsan_rt_test_allow)
+        streamsan_rt_test_allow(finding);
 }
 
 #endif

@@ -59,6 +59,12 @@ pub struct NvtxRange {
 }
 
 impl NvtxRange {
+    /// The domain of started ranges that are tests of the program, by their names. streamsan's
+    /// functions for tests record such ranges, and a program may make them itself by NVTX.
+    pub const TESTS: &'static str = "streamsan/test";
+    /// The domain of marks by which the running test allows findings: a class, an id, or `*`.
+    pub const ALLOWED: &'static str = "streamsan/allow";
+
     /// Whether an issue index stands between its begin and its end.
     pub fn holds(&self, g: OpSeq) -> bool {
         self.begin < g && self.end.is_none_or(|end| g < end)

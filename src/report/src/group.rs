@@ -2,7 +2,7 @@
 
 use crate::lints::Lints;
 use crate::spread::Spread;
-use crate::{Disposition, InTrace, KnownUpstream};
+use crate::{Disposition, InTest, InTrace, KnownUpstream};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use streamsan_model::{
@@ -30,6 +30,8 @@ pub struct Group {
     pub(crate) traces: Vec<InTrace>,
     /// The trace that tells of it, among several.
     pub(crate) part: usize,
+    /// The tests that made it, where the program marked its tests.
+    pub(crate) tests: Vec<InTest>,
 }
 
 /// Where a finding stands.
@@ -90,6 +92,7 @@ impl Group {
             disposition: Disposition::Open,
             traces: Vec::new(),
             part: 0,
+            tests: Vec::new(),
         }
     }
 

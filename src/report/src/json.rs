@@ -3,12 +3,14 @@
 mod accepted;
 mod access;
 mod fix;
+mod marked;
 mod measured;
 
 use crate::{Group, LintGroup, Report, SourcePlace};
 use accepted::{AcceptedJson, accepted};
 use access::{Access, access};
 use fix::{Edge, FixJson, edge};
+use marked::{InTestJson, TestJson, in_tests, tests};
 use serde::Serialize;
 use streamsan_model::{
     CallFrame, CallStack, Confidence, ConflictKind, IncompleteReason, RaceClass, Severity, StackId,
@@ -28,6 +30,9 @@ struct Document<'a> {
     findings: Vec<Finding<'a>>,
     lints: Vec<Lint<'a>>,
     unused: Vec<String>,
+    /// The tests that the program marked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tests: Vec<TestJson<'a>>,
     /// In the report of a run that was settled only.
     #[serde(skip_serializing_if = "Option::is_none")]
     settled: Option<measured::Settling>,
@@ -76,6 +81,9 @@ struct Lint<'a> {
     related_place: Option<Line>,
     #[serde(skip_serializing_if = "Option::is_none")]
     related_stack: Option<Vec<Frame<'a>>>,
+    /// Absent where the program marked no tests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tests: Vec<InTestJson<'a>>,
     #[serde(flatten)]
     several: Several,
 }
@@ -200,6 +208,9 @@ struct Finding<'a> {
     masked_by: Option<u64>,
     proposed_edge: Option<Edge>,
     fix: Option<FixJson>,
+    /// Absent where the program marked no tests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tests: Vec<InTestJson<'a>>,
     #[serde(flatten)]
     several: Several,
 }
@@ -256,6 +267,7 @@ pub(crate) fn render(report: &Report<'_>) -> String {
         findings: report.groups.iter().map(|group| finding(report, group)).collect(),
         lints: report.lints.iter().map(|group| lint(report, group)).collect(),
         unused: report.unused().iter().map(crate::Unused::description).collect(),
+        tests: tests(report),
         settled: report.settled.as_ref().map(measured::settled),
         traces: report.parts.iter().map(trace).collect(),
     };
@@ -374,6 +386,7 @@ fn lint<'a>(report: &'a Report<'_>, group: &'a LintGroup) -> Lint<'a> {
         called: called(report, lint.stack),
         related_place: line(report, lint.related_stack),
         related_stack: report.stack(lint.related_stack).map(|stack| frames(report, &stack)),
+        tests: in_tests(&group.tests),
         several: several(&group.traces, group.part),
     }
 }
@@ -413,6 +426,7 @@ fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
         masked_by: finding.masked_by.map(|g| g.0),
         proposed_edge: finding.proposed_edge.map(|e| edge(report, finding, &e)),
         fix: report.fix(finding).map(FixJson::from),
+        tests: in_tests(&group.tests),
         several: several(&group.traces, group.part),
     }
 }

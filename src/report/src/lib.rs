@@ -21,6 +21,7 @@ mod group;
 mod interface;
 mod json;
 mod lints;
+mod marked;
 mod names;
 mod pages;
 mod ranges;
@@ -42,6 +43,7 @@ pub use gate::{
 };
 pub use group::{Folded, Group};
 pub use lints::LintGroup;
+pub use marked::{InTest, MarkedTests};
 pub use names::reason_in_words;
 pub use pages::Page;
 pub use report::{Input, Report};

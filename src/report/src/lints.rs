@@ -1,7 +1,7 @@
 //! Lints folded by fingerprint; lints that explain a race are folded into it.
 
 use crate::names::{and, plural, seen};
-use crate::{Disposition, InTrace, Report};
+use crate::{Disposition, InTest, InTrace, Report};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use streamsan_model::{
@@ -32,6 +32,8 @@ pub struct LintGroup {
     pub(crate) traces: Vec<InTrace>,
     /// The trace that tells of it, among several.
     pub(crate) part: usize,
+    /// The tests that made it, where the program marked its tests.
+    pub(crate) tests: Vec<InTest>,
 }
 
 /// Lints as they come, and the operations that races name as what comes nearest to ordering them.
@@ -134,6 +136,7 @@ impl Lints {
                     library: lint.library(entities).map(Cow::into_owned),
                     traces: Vec::new(),
                     part: 0,
+                    tests: Vec::new(),
                 });
                 group.count += 1 + std::mem::take(&mut more);
             }

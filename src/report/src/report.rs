@@ -5,6 +5,7 @@ use crate::{
     TextOptions, Unused, formats, json, text,
 };
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use streamsan_model::{
     Entities, Fingerprint, HostAccesses, IncompleteReason, NvtxRange, OpSeq, Operation, QueryError,
     Severity, StreamNames, Threshold, Verdict,
@@ -60,6 +61,8 @@ pub struct Report<'a> {
     pub(crate) parts: Vec<Report<'a>>,
     /// The directory that paths of source files are shown relative to.
     pub(crate) directory: Option<String>,
+    /// The tests that the program marked, in the order in which they ran.
+    pub(crate) tests: Vec<Arc<str>>,
     /// The second run's answers to the questions that the first one left open.
     pub(crate) settled: Option<Settled>,
 }
@@ -125,8 +128,15 @@ impl<'a> Report<'a> {
             ranges: BTreeMap::new(),
             parts: Vec::new(),
             directory: None,
+            tests: Vec::new(),
             settled: None,
         }
+    }
+
+    /// Decides the verdict again, after something has changed what fails.
+    pub(crate) fn decide(&mut self) {
+        let calls = self.input.calls();
+        self.verdict = decide_verdict(&self.groups, &self.lints, &self.input.reasons, calls);
     }
 
     /// Shows paths of source files below a directory relative to it.

@@ -8,12 +8,13 @@
 //! Invariants: a finding that fails in one trace fails in the common report; an entry of the gate
 //! is unused only when no trace uses it.
 
+use crate::marked::add_tests;
 use crate::names::{number, plural, reason_in_words};
 use crate::report::decide_verdict;
-use crate::{Coverage, Folded, Group, Input, LintGroup, Measured, Report, Unused};
+use crate::{Coverage, Folded, Group, InTest, Input, LintGroup, Measured, Report, Unused};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use streamsan_model::{
     Confidence, Fingerprint, HostAccesses, IncompleteReason, OpSeq, Severity, StreamNames, Verdict,
 };
@@ -41,6 +42,7 @@ trait Member: Clone {
     /// The greatest one tells of all.
     fn weight(&self) -> (bool, bool, Option<Confidence>);
     fn places(&self) -> (u64, OpSeq, OpSeq);
+    fn tests(&mut self) -> &mut Vec<InTest>;
     fn settle(&mut self, count: u64, traces: Vec<InTrace>, part: usize);
 }
 
@@ -56,6 +58,10 @@ impl Member for Group {
 
     fn places(&self) -> (u64, OpSeq, OpSeq) {
         (self.count, self.first, self.last)
+    }
+
+    fn tests(&mut self) -> &mut Vec<InTest> {
+        &mut self.tests
     }
 
     fn settle(&mut self, count: u64, traces: Vec<InTrace>, part: usize) {
@@ -76,6 +82,10 @@ impl Member for LintGroup {
         (self.count, self.lint.op, self.lint.op)
     }
 
+    fn tests(&mut self) -> &mut Vec<InTest> {
+        &mut self.tests
+    }
+
     fn settle(&mut self, count: u64, traces: Vec<InTrace>, part: usize) {
         (self.count, self.traces, self.part) = (count, traces, part);
     }
@@ -88,6 +98,7 @@ struct Together<M> {
     part: usize,
     count: u64,
     traces: Vec<InTrace>,
+    tests: Vec<InTest>,
 }
 
 /// Folds the groups of all traces; failing groups come first.
@@ -95,18 +106,21 @@ fn fold<M: Member>(of: impl Iterator<Item = (usize, Vec<M>)>) -> Vec<M> {
     let mut order = Vec::new();
     let mut folded: BTreeMap<(Fingerprint, Severity), Together<M>> = BTreeMap::new();
     for (part, members) in of {
-        for member in members {
+        for mut member in members {
             let (count, first, last) = member.places();
+            let tests = std::mem::take(member.tests());
             let here = InTrace { part, count, first, last };
             match folded.entry(member.key()) {
                 Entry::Vacant(entry) => {
                     order.push(*entry.key());
-                    entry.insert(Together { best: member, part, count, traces: vec![here] });
+                    let traces = vec![here];
+                    entry.insert(Together { best: member, part, count, traces, tests });
                 }
                 Entry::Occupied(entry) => {
                     let together = entry.into_mut();
                     together.count += count;
                     together.traces.push(here);
+                    add_tests(&mut together.tests, &tests);
                     if member.weight() > together.best.weight() {
                         (together.best, together.part) = (member, part);
                     }
@@ -118,6 +132,7 @@ fn fold<M: Member>(of: impl Iterator<Item = (usize, Vec<M>)>) -> Vec<M> {
     for key in order {
         let Some(together) = folded.remove(&key) else { continue };
         let mut member = together.best;
+        *member.tests() = together.tests;
         member.settle(together.count, together.traces, together.part);
         members.push(member);
     }
@@ -136,6 +151,9 @@ impl<'a> Report<'a> {
             parts.iter().flat_map(|part| part.input.reasons.iter().cloned()).collect();
         reasons.sort();
         reasons.dedup();
+        let mut known = BTreeSet::new();
+        let tests = parts.iter().flat_map(|part| &part.tests);
+        let tests = tests.filter(|test| known.insert(&***test)).cloned().collect();
         // Not counted in one is not counted in all together.
         let calls = parts.iter().map(|part| part.input.calls()).sum();
         let verdict = decide_verdict(&groups, &lints, &reasons, calls);
@@ -161,6 +179,7 @@ impl<'a> Report<'a> {
             ranges: BTreeMap::new(),
             stream_names: StreamNames::of(first.input.entities, printable),
             directory: first.directory.clone(),
+            tests,
             settled: None,
             parts,
         })

@@ -8,6 +8,7 @@ mod style;
 mod verdict;
 mod wrap;
 
+use crate::marked::tests_in_words;
 use crate::names::{op, plural, seen, size};
 use crate::{Disposition, Group, LintGroup, Report, SourceLine, explain};
 pub(crate) use full::{FRAMES, Printing, details, first_touch, memory, occurrences};
@@ -160,6 +161,9 @@ fn lints(report: &Report<'_>, style: Style, options: &TextOptions, text: &mut St
             if let Some(traces) = whole.in_traces(&group.traces) {
                 *text += &wrapped("    ", 6, &traces, columns);
             }
+            if let Some(tests) = tests_in_words(&group.tests) {
+                *text += &wrapped("    ", 6, &format!("test {tests}"), columns);
+            }
         }
         text.push('\n');
     }
@@ -262,7 +266,7 @@ fn settle(
             format!(" (line {line}: {})", printable_line(reason))
         }
         Disposition::Upstream(upstream) => format!("\n  {}", upstream.description()),
-        Disposition::Known | Disposition::Open => String::new(),
+        Disposition::Known | Disposition::Open | Disposition::Allowed => String::new(),
     };
     let is_listed =
         |group: &&&Group| options.list_known_upstream || group.disposition.upstream().is_none();
@@ -335,10 +339,11 @@ fn short(report: &Report<'_>, group: &Group) -> String {
         None => String::new(),
     };
     let traces = whole.in_traces(&group.traces).map_or(String::new(), |t| format!(", {t}"));
+    let tests = tests_in_words(&group.tests).map_or(String::new(), |t| format!(", test {t}"));
     let amounts = group.spread.amounts().filter(|_| group.traces.is_empty());
     let amounts = amounts.map_or(String::new(), |amounts| format!(" {amounts}"));
     format!(
-        "{headline}: {} / {}{masked}, {}{amounts}, id{GLUE}{}{traces}",
+        "{headline}: {} / {}{masked}, {}{amounts}, id{GLUE}{}{traces}{tests}",
         side(&finding.first),
         side(&finding.second),
         seen(group.count),

@@ -104,6 +104,12 @@ calls! {
     SystemWrite = "host system call": "`[address, bytes]`: bytes that the kernel has taken from there, at its return",
 }
 
+/// The domain of the ranges that streamsan's own functions for tests record, and of their marks for
+/// allowed findings.
+pub const TEST_DOMAIN: &str = "streamsan/test";
+/// See [`TEST_DOMAIN`].
+pub const ALLOW_DOMAIN: &str = "streamsan/allow";
+
 /// When the transfers of a collective's record are carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CollectivePhase {

@@ -48,7 +48,9 @@ pub use encode::{BlobTag, Body, NO_LAYOUT, RecordKind};
 pub use entry::{ENTRY_POINTS, Effect, EntryPoint, effect_of, entry_points, find_entry};
 pub use fences::{FenceCounters, FenceCounts, LeftAlone, NotFenced, OwnCalls, Unwatched};
 pub use graph::{GraphEdges, GraphPart, NodeTag, WireEdge, node_kind};
-pub use host::{CollectivePhase, HostCall, HostOrder, Transfer, host_body};
+pub use host::{
+    ALLOW_DOMAIN, CollectivePhase, HostCall, HostOrder, TEST_DOMAIN, Transfer, host_body,
+};
 pub use image::{Image, ImageOrigin, image_body, image_file};
 pub use liveness::{ProcessStat, pid_namespace};
 pub use map::{Mapping, map_existing, map_new};

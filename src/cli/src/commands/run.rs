@@ -503,7 +503,11 @@ impl FinishedRun {
         };
         let report = Report::new(input, |g| stored?.operation(g));
         let report = report.in_ranges(|g| stored.map_or(Vec::new(), |trace| trace.ranges_of(g)));
-        let mut report = report.relative_to(directory());
+        let report = report.relative_to(directory());
+        let mut report = match stored {
+            Some(trace) => trace.in_tests(report),
+            None => report,
+        };
         report.hold_against(gate);
         report
     }

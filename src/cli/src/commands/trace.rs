@@ -19,7 +19,8 @@ use streamsan_model::{
     NvtxRange, OpSeq, Operation, Threshold, TraceItem, doubt_after_losses,
 };
 use streamsan_report::{
-    Coverage, Folded, Input, KnownUpstream, Measured, MeasuredKernel, Report, UnreadKernels,
+    Coverage, Folded, Input, KnownUpstream, MarkedTests, Measured, MeasuredKernel, Report,
+    UnreadKernels,
 };
 use streamsan_store::{MeasuredCount, MeasuredKind, Reader, Treatment};
 use streamsan_symbols::Symbolizer;
@@ -190,6 +191,25 @@ impl Trace {
         }
     }
 
+    /// Tells in a report which of the program's tests made its findings. What makes the tables unreadable
+    /// was told when the trace was concluded.
+    pub(super) fn in_tests<'r>(&self, report: Report<'r>) -> Report<'r> {
+        let Self::Stored(reader) = self else { return report };
+        let mut ranges = Vec::new();
+        let told = |range: &NvtxRange| {
+            matches!(range.domain.as_deref(), Some(NvtxRange::TESTS | NvtxRange::ALLOWED))
+        };
+        let read = reader.each_range(|range| ranges.extend(Some(range).filter(told)));
+        let tests = MarkedTests::of(ranges);
+        if read.is_err() || tests.is_empty() {
+            return report;
+        }
+        let findings = reader.findings().unwrap_or_default();
+        let lints = reader.lints().unwrap_or_default();
+        let process = |g| reader.operation(g).ok().flatten().map(|operation| operation.process);
+        report.in_tests(&tests, (&findings, &lints), process)
+    }
+
     /// All ranges and marks, by their begin; none in a text trace.
     ///
     /// # Errors
@@ -345,9 +365,10 @@ impl Concluded {
             upstream,
             trace: Some(self.file.display().to_string()),
         };
-        Report::new(input, |g| self.trace.operation(g))
+        let report = Report::new(input, |g| self.trace.operation(g))
             .in_ranges(|g| self.trace.ranges_of(g))
-            .relative_to(directory())
+            .relative_to(directory());
+        self.trace.in_tests(report)
     }
 }
 

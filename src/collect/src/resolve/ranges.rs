@@ -247,6 +247,13 @@ mod tests {
         assert_eq!(told.iter().filter(|told| told.starts_with("lost")).count(), STARTED);
     }
 
+    /// The runtime, which does not know the model, names the domains as the model does.
+    #[test]
+    fn tests_are_ranges_of_one_domain() {
+        assert_eq!(streamsan_wire::TEST_DOMAIN, NvtxRange::TESTS);
+        assert_eq!(streamsan_wire::ALLOW_DOMAIN, NvtxRange::ALLOWED);
+    }
+
     /// The bytes of a domain's name come from the program.
     #[test]
     fn lengths_that_lie_leave_the_name_whole() {

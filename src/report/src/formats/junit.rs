@@ -2,19 +2,24 @@
 //!
 //! A finding that fails is a `failure`, a reason of an incomplete run an `error`. A suppressed or
 //! known finding is `skipped`, as is a run without a driver call. Findings below the threshold pass
-//! and carry their description. Invariant: there is always a case, so that no tool takes an empty
-//! file for a clean run.
+//! and carry their description. Where the program marked its tests, each of them is a case of a second
+//! suite, by its own name: there stands what fails in it, and the case of the finding itself fails
+//! only where something was issued outside of tests. Invariant: there is always a case, so that no
+//! tool takes an empty file for a clean run.
 
-use crate::{Disposition, Report};
+use crate::marked::{Failing, What};
+use crate::{Disposition, InTest, Report};
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use streamsan_model::{Fingerprint, Severity, Verdict};
-use streamsan_names::printable_line;
+use streamsan_names::{printable, printable_line};
 
 struct Case {
     class: String,
     name: String,
     id: Fingerprint,
     fails: bool,
+    /// What fails stands in the cases of the tests that made it.
+    in_tests: bool,
     details: String,
 }
 
@@ -28,6 +33,7 @@ pub(crate) fn render(report: &Report<'_>) -> String {
             name: report.title(group),
             id: finding.fingerprint,
             fails: group.fails,
+            in_tests: is_in_tests(&group.tests),
             details: report.in_full(group).join("\n"),
         };
         suite.add_test_case(test_case(case, &group.disposition));
@@ -39,12 +45,16 @@ pub(crate) fn render(report: &Report<'_>) -> String {
             name: report.part_of_lint(group).called(&group.lint.api, group.lint.stack).into_owned(),
             id: group.lint.fingerprint,
             fails: group.fails,
+            in_tests: is_in_tests(&group.tests),
             details,
         };
         suite.add_test_case(test_case(case, &group.disposition));
     }
     let mut junit = quick_junit::Report::new("streamsan");
     junit.add_test_suite(suite);
+    if !report.tests.is_empty() {
+        junit.add_test_suite(tests(report));
+    }
     let text = junit.to_string().expect("texts are written into memory");
     without_skipped(&text)
 }
@@ -61,6 +71,48 @@ fn without_skipped(text: &str) -> String {
     let kept = root.split(' ').filter(|attribute| !attribute.starts_with("skipped="));
     let root: Vec<&str> = kept.collect();
     format!("{head}{}>{rest}", root.join(" "))
+}
+
+/// Whether each occurrence was issued by a test.
+fn is_in_tests(tests: &[InTest]) -> bool {
+    !tests.is_empty() && tests.iter().all(|place| place.test.is_some())
+}
+
+/// A case for each test: its class is what stands before the first dot of its name.
+fn tests(report: &Report<'_>) -> TestSuite {
+    let mut suite = TestSuite::new("tests");
+    for (name, failing) in report.failing_tests() {
+        let status = match failing.first() {
+            None => TestCaseStatus::success(),
+            Some(first) => {
+                let lines: Vec<String> = failing.iter().map(Failing::line).collect();
+                let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                let rule = match first.what {
+                    What::Finding(group) => {
+                        report.rule(group.finding.class, group.finding.severity)
+                    }
+                    What::Lint(group) => report.rule(group.lint.class, Severity::Lint),
+                };
+                status.set_type(rule).set_message(lines.join("; "));
+                let details = failing.iter().map(|failing| match failing.what {
+                    What::Finding(group) => {
+                        format!("{}\n{}", failing.line(), report.in_full(group).join("\n"))
+                    }
+                    What::Lint(group) => {
+                        format!("{}\n{}", failing.line(), report.lint_in_words(group))
+                    }
+                });
+                status.set_description(details.collect::<Vec<_>>().join("\n\n"));
+                status
+            }
+        };
+        let name = printable(name);
+        let (class, name) = name.split_once('.').unwrap_or(("tests", &name));
+        let mut case = TestCase::new(name, status);
+        case.set_classname(class);
+        suite.add_test_case(case);
+    }
+    suite
 }
 
 /// Whether everything was seen.
@@ -95,7 +147,8 @@ fn coverage(report: &Report<'_>) -> TestCase {
 }
 
 fn test_case(case: Case, disposition: &Disposition) -> TestCase {
-    let Case { class, name, id, fails, details } = case;
+    let Case { class, name, id, fails, in_tests, details } = case;
+    let fails = fails && !in_tests;
     let status = match disposition {
         Disposition::Open if fails => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
@@ -112,6 +165,11 @@ fn test_case(case: Case, disposition: &Disposition) -> TestCase {
         Disposition::Suppressed { line, reason } => {
             let mut status = TestCaseStatus::skipped();
             status.set_message(format!("suppressed in line {line}: {}", printable_line(reason)));
+            status
+        }
+        Disposition::Allowed => {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message("allowed by the tests that made it");
             status
         }
         Disposition::Upstream(upstream) => {

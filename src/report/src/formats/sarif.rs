@@ -200,6 +200,12 @@ fn settle(report: &Report<'_>, result: &mut Value, disposition: &Disposition) {
         result["suppressions"] =
             json!([{"kind": "external", "status": "accepted", "justification": reason}]);
     }
+    if *disposition == Disposition::Allowed {
+        let justification = "allowed by the tests that made it";
+        result["suppressions"] = json!([
+            {"kind": "inSource", "status": "accepted", "justification": justification}
+        ]);
+    }
     if let Some(upstream) = disposition.upstream() {
         result["suppressions"] = json!([{
             "kind": "external",

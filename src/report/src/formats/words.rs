@@ -1,5 +1,6 @@
 //! Sentences that several forms share.
 
+use crate::marked::tests_in_words;
 use crate::names::{op, plural};
 use crate::stacks::LISTED;
 use crate::{Group, LintGroup, Report, explain, text};
@@ -94,6 +95,7 @@ impl Report<'_> {
             lines.extend(fix.steps.iter().map(|step| format!("    {}", step.description())));
         }
         let upstream = group.disposition.upstream();
+        lines.extend(tests_in_words(&group.tests).map(|tests| format!("test {tests}")));
         lines.extend(
             upstream.map(|upstream| format!("known upstream in {}", upstream.description())),
         );

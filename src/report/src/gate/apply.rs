@@ -1,7 +1,6 @@
 //! Suppressions and a baseline, applied to a report.
 
 use super::{Baseline, KernelNames, Suppressions};
-use crate::report::decide_verdict;
 use crate::{Report, UpstreamEntry};
 use chrono::NaiveDate;
 use std::collections::BTreeSet;
@@ -25,6 +24,8 @@ pub enum Disposition {
     },
     /// The finding is a race known in a library, which the program cannot mend.
     Upstream(Upstream),
+    /// The tests that made it allow it.
+    Allowed,
 }
 
 /// The shipped list's entry for a race known in a library.
@@ -68,6 +69,7 @@ impl Disposition {
             Self::Known => "known",
             Self::Suppressed { .. } => "suppressed",
             Self::Upstream(_) => "known upstream",
+            Self::Allowed => "allowed",
         }
     }
 
@@ -75,14 +77,19 @@ impl Disposition {
     pub const fn upstream(&self) -> Option<&Upstream> {
         match self {
             Self::Upstream(upstream) => Some(upstream),
-            Self::Open | Self::Known | Self::Suppressed { .. } => None,
+            Self::Open | Self::Known | Self::Suppressed { .. } | Self::Allowed => None,
         }
     }
 
-    /// Whether a suppression or the shipped list accepts the finding, so that a baseline need not
-    /// name it.
+    /// Whether a suppression, the shipped list or its tests accept the finding, so that a baseline need
+    /// not name it.
     pub const fn is_accepted(&self) -> bool {
-        matches!(self, Self::Suppressed { .. } | Self::Upstream(_))
+        matches!(self, Self::Suppressed { .. } | Self::Upstream(_) | Self::Allowed)
+    }
+
+    /// What is open by the user's files stays allowed by its tests.
+    fn unless_allowed(self, before: &Self) -> Self {
+        if self == Self::Open && *before == Self::Allowed { Self::Allowed } else { self }
     }
 
     /// Whether a suppression accepts it.
@@ -194,14 +201,15 @@ impl Report<'_> {
             let disposition = decide(finding.fingerprint, finding.severity, upstream, &|index| {
                 entry(index).accepts(group, &kernels, entities)
             });
-            group.disposition = disposition;
+            group.disposition = disposition.unless_allowed(&group.disposition);
             group.fails &= group.disposition == Disposition::Open;
         }
         for group in &mut self.lints {
             let lint = &group.lint;
-            group.disposition = decide(lint.fingerprint, Severity::Lint, None, &|index| {
+            let disposition = decide(lint.fingerprint, Severity::Lint, None, &|index| {
                 entry(index).accepts_lint(lint, entities)
             });
+            group.disposition = disposition.unless_allowed(&group.disposition);
             group.fails &= group.disposition == Disposition::Open;
         }
         self.has_baseline = gate.baseline.is_some();
@@ -228,8 +236,7 @@ impl Report<'_> {
         let gone: Vec<Unused> =
             gone.map(|(_, entry)| Unused::Gone { entry: entry.clone() }).collect();
         self.unused.extend(gone);
-        self.verdict =
-            decide_verdict(&self.groups, &self.lints, &self.input.reasons, self.input.calls());
+        self.decide();
     }
 
     /// Entries of the gate that did nothing.

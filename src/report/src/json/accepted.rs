@@ -36,7 +36,10 @@ pub(super) fn accepted(disposition: &Disposition) -> AcceptedJson<'_> {
         },
         suppression: match disposition {
             Disposition::Suppressed { line, reason } => Some(SuppressedBy { line: *line, reason }),
-            Disposition::Open | Disposition::Known | Disposition::Upstream(_) => None,
+            Disposition::Open
+            | Disposition::Known
+            | Disposition::Upstream(_)
+            | Disposition::Allowed => None,
         },
         upstream: disposition.upstream().map(|upstream| UpstreamEntryJson {
             entry: &upstream.entry,

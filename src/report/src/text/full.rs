@@ -3,6 +3,7 @@
 
 use super::wrap::{columns, wrapped};
 use super::{Color, Style, TextOptions, headline};
+use crate::marked::tests_in_words;
 use crate::names::{op, seen, size};
 use crate::{Group, Report, SourceLine};
 use std::fmt::Write;
@@ -51,6 +52,9 @@ impl<'p, 's> Printing<'p, 's> {
             self.note(&[format!("known upstream in {}", upstream.description())], text);
         }
         self.accesses(report, finding, text);
+        if let Some(tests) = tests_in_words(&group.tests) {
+            self.labelled("test", Color::Strong, &tests, text);
+        }
         if finding.severity != Severity::Lint {
             self.labelled("why", Color::Strong, &report.why(finding), text);
         }

@@ -1,11 +1,16 @@
 //! The end of the text form: the reasons of an incomplete run, and the verdict line.
 
 use super::style::{Color, Style};
+use crate::marked::Failing;
 use crate::names::{number, plural};
 use crate::{Disposition, Report};
 use std::fmt::Write;
 use streamsan_model::{Confidence, IncompleteReason, Severity, Verdict};
 use streamsan_names::printable;
+
+/// Racy tests that are listed, and findings of each; the JUnit and JSON forms have all.
+const TESTS: usize = 50;
+const PER_TEST: usize = 4;
 
 pub(super) fn render(report: &Report<'_>, style: Style, text: &mut String) {
     for (_, reason) in report.told_reasons() {
@@ -45,6 +50,7 @@ pub(super) fn render(report: &Report<'_>, style: Style, text: &mut String) {
     if let Some(settled) = &report.settled {
         let _ = writeln!(text, "settled: {}", settled.in_words());
     }
+    tests(report, style, text);
     if let Some(trace) = &report.input.trace {
         let _ = writeln!(text, "trace: {}", printable(trace));
     }
@@ -70,6 +76,30 @@ pub(super) fn render(report: &Report<'_>, style: Style, text: &mut String) {
         );
     }
     let _ = writeln!(text, "verdict: {word} - {}", parts.join(", "));
+}
+
+/// What fails in each test, where the program marked its tests.
+fn tests(report: &Report<'_>, style: Style, text: &mut String) {
+    let tests = report.failing_tests();
+    let mut racy = tests.iter().filter(|(_, failing)| !failing.is_empty());
+    for (name, failing) in racy.by_ref().take(TESTS) {
+        let what: Vec<String> = failing.iter().take(PER_TEST).map(Failing::line).collect();
+        let more = match failing.len().saturating_sub(PER_TEST) {
+            0 => String::new(),
+            more => format!("; {}", plural(more as u64, "more finding", "more findings")),
+        };
+        let word = style.paint(Color::Error, "racy test");
+        let _ = writeln!(text, "{word}: {} - {}{more}", printable(name), what.join("; "));
+    }
+    let more = racy.count() as u64;
+    if more > 0 {
+        let _ = writeln!(text, "... and {}", plural(more, "more racy test", "more racy tests"));
+    }
+    if !tests.is_empty() {
+        let racy = tests.iter().filter(|(_, failing)| !failing.is_empty()).count() as u64;
+        let all = plural(tests.len() as u64, "test", "tests");
+        let _ = writeln!(text, "tests: {all}, {} racy", number(racy));
+    }
 }
 
 /// `3 races (2 certain, 1 likely), 1 latent, 2 below the threshold`.
@@ -122,6 +152,7 @@ fn findings(report: &Report<'_>) -> String {
         (settled(Disposition::is_suppressed), "suppressed"),
         (settled(|d| *d == Disposition::Known), "known"),
         (settled(|d| d.upstream().is_some()), "known upstream"),
+        (settled(|d| *d == Disposition::Allowed), "allowed by tests"),
     ] {
         if count > 0 {
             let _ = write!(text, ", {} {what}", number(count));

@@ -12,6 +12,7 @@ mod golden;
 mod kernels;
 #[cfg(test)]
 mod libraries;
+mod marked;
 #[cfg(test)]
 mod printable;
 #[cfg(test)]

@@ -4,9 +4,10 @@
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::Ordering;
 
-use streamsan_wire::HostCall;
+use streamsan_wire::{ALLOW_DOMAIN, HostCall, TEST_DOMAIN};
 
 use super::fences;
+use super::nvtx_ranges::{begin_in, end};
 use super::publish::record;
 use crate::attach;
 
@@ -30,6 +31,32 @@ extern "C" fn streamsan_rt_host_write(address: *const c_void, len: usize) {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn streamsan_rt_issue_index() -> u64 {
     attach::attachment().map_or(u64::MAX, |attachment| attachment.control.g.load(Ordering::Acquire))
+}
+
+/// A test of the program begins. Answers what [`streamsan_rt_test_end`] takes.
+///
+/// # Safety
+/// `name` is null or a NUL-terminated string.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn streamsan_rt_test_begin(name: *const c_char) -> u64 {
+    // SAFETY: promised by the caller.
+    unsafe { begin_in(HostCall::NvtxStart, TEST_DOMAIN, name) }
+}
+
+/// The test has ended.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn streamsan_rt_test_end(test: u64) {
+    end(test);
+}
+
+/// The running test allows findings of a class or with an id, or any (`*`).
+///
+/// # Safety
+/// `finding` is null or a NUL-terminated string.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn streamsan_rt_test_allow(finding: *const c_char) {
+    // SAFETY: promised by the caller.
+    unsafe { begin_in(HostCall::NvtxMark, ALLOW_DOMAIN, finding) };
 }
 
 /// Names a `CUstream`.

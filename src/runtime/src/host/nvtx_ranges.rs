@@ -95,6 +95,30 @@ unsafe fn push_message(text: &mut Text, attributes: *const c_void) {
     }
 }
 
+/// Records the begin of a range of the process under the name of a domain that is no NVTX handle, or
+/// a mark; answers the range's number.
+///
+/// # Safety
+/// `name` is null or a NUL-terminated string.
+pub(super) unsafe fn begin_in(call: HostCall, domain: &str, name: *const c_char) -> u64 {
+    let mut text = Text::new();
+    text.push(domain.as_bytes(), LONGEST_DOMAIN);
+    // SAFETY: promised by the caller.
+    unsafe { text.push_narrow(name) };
+    let range = match call {
+        HostCall::NvtxStart => STARTED.fetch_add(1, Ordering::Relaxed) + 1,
+        _ => 0,
+    };
+    let words = [0, domain.len() as u64, range];
+    record(call, &words[..2 + usize::from(range != 0)], text.as_bytes());
+    range
+}
+
+/// Records the end of a range of the process.
+pub(super) extern "C" fn end(range: u64) {
+    record(HostCall::NvtxEnd, &[range], &[]);
+}
+
 /// Records the begin of a range, or a mark.
 ///
 /// # Safety
@@ -135,10 +159,6 @@ unsafe fn start(domain: Domain, source: Source) -> u64 {
 
 extern "C" fn pop() -> i32 {
     domain_pop(ptr::null())
-}
-
-extern "C" fn end(range: u64) {
-    record(HostCall::NvtxEnd, &[range], &[]);
 }
 
 extern "C" fn domain_pop(domain: Domain) -> i32 {

@@ -2,6 +2,7 @@
 
 use super::around::Around;
 use super::{HtmlInput, class_pages, drawing};
+use crate::marked::tests_in_words;
 use crate::names::{self, op, seen};
 use crate::stacks::LISTED;
 use crate::text::{self, FRAMES, Quote};
@@ -96,6 +97,7 @@ fn notes(report: &Report<'_>, group: &Group) -> Vec<String> {
     let mut notes = text::occurrences(report, group);
     let known = group.disposition.upstream();
     notes.extend(known.map(|known| format!("known upstream in {}", known.description())));
+    notes.extend(tests_in_words(&group.tests).map(|tests| format!("test {tests}")));
     if let Disposition::Suppressed { line, reason } = &group.disposition {
         notes.push(format!("suppressed in line {line}: {}", printable_line(reason)));
     }

@@ -1,0 +1,1 @@
+../../../annotate/cmake/StreamsanTestNames.cmake

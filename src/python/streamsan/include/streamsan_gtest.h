@@ -1,0 +1,1 @@
+../../../annotate/include/streamsan_gtest.h
