@@ -227,6 +227,11 @@ impl<'a> Report<'a> {
         printable_json(&formats::sarif::render(self, version)).into_owned()
     }
 
+    /// GitLab's code quality.
+    pub fn render_code_quality(&self) -> String {
+        printable_json(&formats::code_quality::render(self)).into_owned()
+    }
+
     /// JUnit XML.
     pub fn render_junit(&self) -> String {
         printable_text(&formats::junit::render(self)).into_owned()

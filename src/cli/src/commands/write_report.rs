@@ -73,6 +73,7 @@ pub(super) fn write_findings(
         ReportFormat::Junit => report.render_junit(),
         ReportFormat::Github => report.render_github(),
         ReportFormat::GithubSummary => report.render_github_summary(),
+        ReportFormat::CodeQuality => report.render_code_quality(),
         ReportFormat::Html | ReportFormat::Perfetto | ReportFormat::Dot => String::new(),
     };
     out.write_all(text.as_bytes()).map_err(Error::Output)

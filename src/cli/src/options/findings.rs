@@ -107,7 +107,7 @@ pub(crate) struct ExportOptions {
     /// The trace
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// text, json, sarif, junit, html, github, github-summary, perfetto or dot
+    /// text, json, sarif, junit, html, github, github-summary, codequality, perfetto or dot
     #[arg(
         long,
         value_name = "FORMAT",

@@ -20,6 +20,8 @@ pub(crate) enum ReportFormat {
     Github,
     /// The summary of a step of GitHub Actions.
     GithubSummary,
+    /// The code quality of GitLab.
+    CodeQuality,
     /// The whole trace, for ui.perfetto.dev.
     Perfetto,
     /// The operations around the races, for Graphviz.
@@ -28,7 +30,7 @@ pub(crate) enum ReportFormat {
 
 impl ReportFormat {
     /// All forms.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Text,
         Self::Json,
         Self::Sarif,
@@ -36,6 +38,7 @@ impl ReportFormat {
         Self::Html,
         Self::Github,
         Self::GithubSummary,
+        Self::CodeQuality,
         Self::Perfetto,
         Self::Dot,
     ];
@@ -50,6 +53,7 @@ impl ReportFormat {
             Self::Html => "html",
             Self::Github => "github",
             Self::GithubSummary => "github-summary",
+            Self::CodeQuality => "codequality",
             Self::Perfetto => "perfetto",
             Self::Dot => "dot",
         }

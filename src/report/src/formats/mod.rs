@@ -1,5 +1,6 @@
 //! The forms for other tools.
 
+pub(crate) mod code_quality;
 pub(crate) mod dot;
 pub(crate) mod github;
 pub(crate) mod html;

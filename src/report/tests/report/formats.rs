@@ -10,7 +10,8 @@ use streamsan_model::{
     StreamId, Threshold, Tier, Verdict,
 };
 use streamsan_report::{
-    Baseline, Coverage, Folded, Gate, Input, Neighbourhood, Report, Suppressions, TextOptions,
+    Baseline, Coverage, Disposition, Folded, Gate, Input, Neighbourhood, Report, Suppressions,
+    TextOptions,
 };
 
 const TODAY: &str = "2026-06-15";
@@ -283,6 +284,34 @@ fn sarif_tells_what_is_suppressed_and_what_is_known() {
     }
     assert!(suppressed.count() >= 2);
     assert_eq!(results.iter().filter(|r| r["baselineState"] == "unchanged").count(), 1);
+}
+
+/// What GitLab reads: each issue with a file and a line, and an id of its own.
+#[test]
+fn code_quality_has_what_gitlab_reads() {
+    let mut severities = BTreeSet::new();
+    for (name, case) in cases() {
+        let document = case.look(|report| json(&report.render_code_quality()));
+        let issues = document.as_array().unwrap();
+        let open = case.look(|report| {
+            let open = |d: &Disposition| *d == Disposition::Open;
+            report.groups().iter().filter(|group| open(&group.disposition)).count()
+                + report.lints().iter().filter(|group| open(&group.disposition)).count()
+        });
+        assert_eq!(issues.len(), open, "{name}: what is accepted or known is left out");
+        let mut ids = BTreeSet::new();
+        for issue in issues {
+            assert!(ids.insert(issue["fingerprint"].as_str().unwrap()), "{name}: {issue}");
+            assert!(!issue["description"].as_str().unwrap().is_empty(), "{name}: {issue}");
+            assert!(!issue["check_name"].as_str().unwrap().is_empty(), "{name}: {issue}");
+            assert!(!issue["location"]["path"].as_str().unwrap().is_empty(), "{name}: {issue}");
+            assert!(issue["location"]["lines"]["begin"].as_u64().unwrap() > 0, "{name}: {issue}");
+            severities.insert(issue["severity"].as_str().unwrap().to_owned());
+        }
+    }
+    let known = ["critical", "info", "major", "minor"];
+    assert!(severities.iter().all(|severity| known.contains(&&**severity)), "{severities:?}");
+    assert!(severities.contains("critical") || severities.contains("major"), "{severities:?}");
 }
 
 /// Elements of JUnit's XML: name, attributes. Enough of a reader for well-formed text.

@@ -83,6 +83,7 @@ fn forms(report: &Report<'_>) -> Vec<(&'static str, String)> {
         ("text", report.render_text(&unbroken)),
         ("github", report.render_github()),
         ("github-summary", report.render_github_summary()),
+        ("codequality", report.render_code_quality()),
         ("junit", report.render_junit()),
         ("headlines", blocks.collect()),
         ("accesses", words.map(|words| words + "\n").collect()),
