@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod bad_input;
+mod build_servers;
 mod chaos;
 mod command;
 mod demo;
@@ -66,6 +67,7 @@ fn main() {
     demo::add(&mut trials);
     directories::add(&mut trials);
     ends::add(&mut trials);
+    build_servers::add(&mut trials);
     googletest::add(&mut trials);
     pytest_plugin::add(&mut trials);
     python::add(&mut trials);

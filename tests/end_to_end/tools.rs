@@ -35,6 +35,11 @@ pub(crate) const GOOGLETEST: Tool = Tool {
 pub(crate) const MPIRUN: Tool = Tool { program: "mpirun", arguments: &["--version"] };
 pub(crate) const MATURIN: Tool =
     Tool { program: "python3", arguments: &["-c", "import maturin, pytest, venv"] };
+/// What reads the files for build servers, and holds them against the schemas of those.
+pub(crate) const YAML: Tool =
+    Tool { program: "python3", arguments: &["-c", "import check_jsonschema, yaml"] };
+pub(crate) const PRE_COMMIT: Tool =
+    Tool { program: "sh", arguments: &["-c", "pre-commit --version && git --version"] };
 pub(crate) const PYTHON: Tool = Tool { program: "python3", arguments: &["-c", "import ctypes"] };
 pub(crate) const PYTEST: Tool =
     Tool { program: "python3", arguments: &["-m", "pytest", "--version"] };
