@@ -26,6 +26,12 @@ fn racy() {
     let printed = format!("{}{}", String::from_utf8_lossy(&ended.stdout), ended.stderr);
     assert!(printed.contains("missing-wait"), "{printed}");
     assert!(printed.contains(&*trace.to_string_lossy()), "{printed}");
+    // There is no source tree in this folder: the command brings the lines.
+    let quoted = "result::memcpy_dtod_async(image, inbox, IMAGE_BYTES, compute)?;";
+    assert!(printed.contains(quoted), "{printed}");
+    let check = [OsStr::new("check"), trace.as_os_str()];
+    let check = scratch.finish(&mut scratch.streamsan(&check));
+    assert!(String::from_utf8_lossy(&check.stdout).contains(quoted));
 
     let trace = Connection::open_with_flags(&trace, OpenFlags::SQLITE_OPEN_READ_ONLY)
         .expect("the trace opens");

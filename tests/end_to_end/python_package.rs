@@ -146,6 +146,7 @@ fn wheel() {
     let demo = scratch.finish(demo.args(["-m", "streamsan", "demo"]));
     let said = format!("{}{}", String::from_utf8_lossy(&demo.stdout), demo.stderr);
     assert!(said.contains("error[missing-wait]"), "{said}");
+    assert!(said.contains("result::memcpy_dtod_async(image, inbox"), "{said}");
 
     let mut run = bare(&environment.join("bin/streamsan"));
     run.args(["run", "--sim", "-o", "trace.db", "--"]).arg(&python);

@@ -188,3 +188,9 @@ impl HostImage {
         (0..PIXELS).map(|index| unsafe { self.0.add(index).read_volatile() }).collect()
     }
 }
+
+/// This file, for a report that quotes its lines where no source tree is.
+pub const SOURCE: &str = include_str!("lib.rs");
+
+/// Where this file lies in the source tree; paths of debug information end with it.
+pub const SOURCE_PATH: &str = "src/demo/src/lib.rs";

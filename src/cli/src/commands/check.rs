@@ -40,9 +40,10 @@ pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
         return Err(Error::Usage(format!("{format} shows one trace, and several are named")));
     }
     let gate = read_gate(&options.gate)?;
-    let mut sources = SourceLines::below(&options.listed.source_root)?;
+    let sources = SourceLines::below(&options.listed.source_root)?;
     let concluded = files.iter().map(|file| Concluded::open(file, options.strict_host_threads));
     let concluded = concluded.collect::<Result<Vec<_>, _>>()?;
+    let mut sources = sources.with_demo(concluded.iter().all(|one| one.trace.is_demo()));
     let mut reports = Vec::new();
     for concluded in &concluded {
         let mut report =

@@ -1,6 +1,7 @@
 //! The end of a run: its report on the terminal and in files, and the exit code.
 
 use super::check::open;
+use super::demo::is_demo;
 use super::gate::{fails_by_unused, update_baseline};
 use super::output::{Stderr, color, columns, say, warn};
 use super::source_lines::SourceLines;
@@ -8,6 +9,7 @@ use super::trace::Trace;
 use super::write_report::{Whole, write_findings, write_report};
 use crate::error::Error;
 use crate::options::{ReportFile, RunOptions, expand};
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use streamsan_model::{ExitCode, ProgramOutcome, run_exit_code};
@@ -30,7 +32,8 @@ pub(super) fn tell(options: &RunOptions, report: &Report<'_>) {
 /// The lines of sources that a report may show. A directory that has gone since the run began has
 /// none.
 fn sources(options: &RunOptions) -> SourceLines {
-    SourceLines::below(&options.listed.source_root).unwrap_or_default()
+    let sources = SourceLines::below(&options.listed.source_root).unwrap_or_default();
+    sources.with_demo(is_demo(options.program.iter().map(OsString::as_os_str)))
 }
 
 /// The facts that decide the exit code beside the verdict.

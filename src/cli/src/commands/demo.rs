@@ -6,8 +6,16 @@ use crate::error::Error;
 use crate::options::{
     DemoOptions, GateOptions, HostAccesses, Listed, RunOptions, SimPolicy, Stacks, ThresholdOption,
 };
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use streamsan_model::{ExitCode, Threshold};
+
+/// The hidden command that the demo runs.
+const PROGRAM: &str = "__demo-program";
+
+/// Whether a command line is the demo's.
+pub(super) fn is_demo<'a>(mut command: impl Iterator<Item = &'a OsStr>) -> bool {
+    command.nth(1).is_some_and(|word| word == PROGRAM)
+}
 
 /// `streamsan demo`.
 ///
@@ -28,7 +36,7 @@ pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode, Error> {
     warn(&format!(
         "an upload, a computation and a download run in three streams, with {wait}, on {place}"
     ));
-    let mut program = vec![this.into_os_string(), OsString::from("__demo-program")];
+    let mut program = vec![this.into_os_string(), OsString::from(PROGRAM)];
     if options.clean {
         program.push("--clean".into());
     }

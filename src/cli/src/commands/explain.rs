@@ -63,7 +63,8 @@ pub(super) fn stories(options: &ExplainOptions, text: &TextOptions) -> Result<Ve
             stories.iter_mut().for_each(|story| story.operation(operation));
         }
     })?;
-    let mut sources = SourceLines::below(&options.source_root)?;
+    let mut sources =
+        SourceLines::below(&options.source_root)?.with_demo(concluded.trace.is_demo());
     let mut source_line = |path: &str, line: u32| sources.line(path, line);
     Ok(stories.iter().map(|story| story.render(text, &mut source_line)).collect())
 }

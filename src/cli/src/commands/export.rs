@@ -31,7 +31,8 @@ pub(crate) fn export(options: &ExportOptions) -> Result<ExitCode, Error> {
         verify(&concluded, &mut report, &groups)?;
     }
     let format = options.format;
-    let mut sources = SourceLines::below(&options.source_root)?;
+    let mut sources =
+        SourceLines::below(&options.source_root)?.with_demo(concluded.trace.is_demo());
     match &options.output {
         Some(path) => {
             let file = ReportFile { format, path: path.clone() };

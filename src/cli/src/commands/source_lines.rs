@@ -12,6 +12,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use streamsan_demo::{SOURCE, SOURCE_PATH};
 
 /// Larger files are not read: they are no sources.
 const LARGEST: u64 = 16 << 20;
@@ -24,6 +25,8 @@ pub(crate) struct SourceLines {
     /// Without links.
     roots: Vec<PathBuf>,
     files: HashMap<String, Option<String>>,
+    /// The demo's own source is known, wherever it lies.
+    knows_demo: bool,
 }
 
 impl SourceLines {
@@ -48,7 +51,14 @@ impl SourceLines {
             [] => fs::canonicalize(".").into_iter().collect(),
             directories => directories.iter().map(root).collect::<Result<_, _>>()?,
         };
-        Ok(Self { roots, files: HashMap::new() })
+        Ok(Self { roots, files: HashMap::new(), knows_demo: false })
+    }
+
+    /// Knows the demo's source too, of a trace of the demo that this command has recorded: the command
+    /// contains both.
+    pub(super) fn with_demo(mut self, of_demo: bool) -> Self {
+        self.knows_demo = of_demo;
+        self
     }
 
     /// A line of a file, counted from 1: without its indentation, with a space for each control
@@ -88,7 +98,10 @@ impl SourceLines {
 
     fn text(&mut self, path: &str) -> Option<&str> {
         if !self.files.contains_key(path) {
-            self.files.insert(path.to_owned(), self.read(Path::new(path)));
+            let is_demo = || self.knows_demo && Path::new(path).ends_with(SOURCE_PATH);
+            let read = self.read(Path::new(path));
+            let read = read.or_else(|| is_demo().then(|| SOURCE.to_owned()));
+            self.files.insert(path.to_owned(), read);
         }
         self.files.get(path)?.as_deref()
     }
@@ -215,6 +228,22 @@ mod tests {
         fs::remove_dir_all(&beside).expect("removed");
         assert!(SourceLines::below(&[PathBuf::from(&known)]).is_err());
         assert!(SourceLines::below(&[beside]).is_err());
+    }
+
+    #[test]
+    fn the_source_of_the_demo_is_known_for_its_traces_only() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = "/anywhere/streamsan/src/demo/src/lib.rs";
+        assert_eq!(below(directory.path()).line(path, 1), None);
+        let mut lines = below(directory.path()).with_demo(true);
+        let first = lines.line(path, 1).expect("the source is known");
+        assert!(first.starts_with("//! The example program of `streamsan demo`"), "{first}");
+        assert_eq!(lines.line("/anywhere/else/lib.rs", 1), None);
+        assert!(
+            Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+                .join(super::SOURCE_PATH)
+                .is_file()
+        );
     }
 
     fn name(path: &Path) -> &str {

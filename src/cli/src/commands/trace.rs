@@ -1,12 +1,14 @@
 //! A trace of either kind, and what the analysis says of it.
 
 use super::analysis::{STRIDE, host_model, is_strict, reading_bar, screen};
+use super::demo::is_demo;
 use super::found_again::FoundAgain;
 use super::write_report::Whole;
 use super::{analyse_with, warn_of_large_images};
 use crate::error::Error;
 use indicatif::ProgressDrawTarget;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -161,6 +163,15 @@ impl Trace {
                 }
             }
         }
+    }
+
+    /// Whether it is a trace of the demo, recorded by this version of the command.
+    pub(super) fn is_demo(&self) -> bool {
+        let Self::Stored(reader) = self else { return false };
+        reader.meta().is_ok_and(|meta| {
+            is_demo(meta.command.iter().map(OsStr::new))
+                && meta.tool_version == env!("CARGO_PKG_VERSION")
+        })
     }
 
     /// Whether a text trace holds any call.
