@@ -58,7 +58,8 @@ impl Report<'_> {
         self.effects.insert(finding, effect);
     }
 
-    pub(crate) fn effect(&self, finding: &Finding) -> Option<Effect> {
+    /// What the proposed edge of a finding was seen to do, where that was noted.
+    pub fn effect(&self, finding: &Finding) -> Option<Effect> {
         self.effects.get(&(finding.fingerprint, finding.severity)).copied()
     }
 }

@@ -54,7 +54,7 @@ impl Page {
 
     /// The page in Markdown where the other documents of the project are out of reach: links to them
     /// are their texts alone.
-    pub(crate) fn markdown(&self) -> String {
+    pub fn markdown(&self) -> String {
         let mut out = String::new();
         let mut in_code = false;
         for line in self.text.lines() {

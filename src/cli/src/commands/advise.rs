@@ -13,7 +13,7 @@ use streamsan_model::{
     Action, AllocationId, Edge, Entities, ExitCode, Finding, Lint, OpSeq, Operation, StackId,
     Threshold, TraceItem,
 };
-use streamsan_report::{SourcePlace, reason_in_words};
+use streamsan_report::{Report, SourcePlace, reason_in_words};
 
 /// Kinds of calls that are tried, those that cost most first; each needs one more analysis.
 const TRIED: usize = 64;
@@ -108,6 +108,33 @@ pub(crate) fn advise(options: &AdviseOptions) -> Result<ExitCode, Error> {
         warn("what was not seen may hang on any synchronisation, so nothing can be advised");
         return Ok(ExitCode::INCOMPLETE);
     }
+    let (useless, untried) = useless(&concluded, &report)?;
+    if options.json {
+        print_json(&as_json(&useless, untried));
+    } else {
+        print(&as_text(&useless, untried));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What `advise --json` prints of a trace; `None` where not everything was seen.
+///
+/// # Errors
+///
+/// As [`advise`].
+#[cfg(test)]
+pub(super) fn document(file: &std::path::Path) -> Result<Option<Value>, Error> {
+    let concluded = Concluded::open(file, false)?;
+    let report = concluded.report(Threshold::default());
+    if !report.reasons().is_empty() {
+        return Ok(None);
+    }
+    let (useless, untried) = useless(&concluded, &report)?;
+    Ok(Some(as_json(&useless, untried)))
+}
+
+/// The kinds of calls that order nothing, and how many were not tried.
+fn useless(concluded: &Concluded, report: &Report<'_>) -> Result<(Vec<Calls>, usize), Error> {
     let mut calls: BTreeMap<(String, Option<String>), Calls> = BTreeMap::new();
     let mut places: BTreeMap<StackId, Option<Place>> = BTreeMap::new();
     let mut place_of = |stack: Option<StackId>| -> Option<Place> {
@@ -156,12 +183,7 @@ pub(crate) fn advise(options: &AdviseOptions) -> Result<ExitCode, Error> {
             useless.push(calls);
         }
     }
-    if options.json {
-        print_json(&as_json(&useless, untried));
-    } else {
-        print(&as_text(&useless, untried));
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok((useless, untried))
 }
 
 /// Calls that do nothing but wait. A query may steer the program whatever it orders.

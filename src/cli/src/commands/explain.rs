@@ -2,14 +2,17 @@
 //! of findings means.
 
 mod class;
+mod document;
 
-use super::output::{color, columns, print, warn};
+use super::output::{color, columns, print, print_json, warn};
 use super::source_lines::SourceLines;
 use super::suppress::{no_such_finding, nothing_fails};
 use super::trace::Concluded;
 use super::verify::Verifier;
 use crate::error::Error;
 use crate::options::ExplainOptions;
+pub(super) use document::{LINES, edge, places};
+use serde_json::Value;
 use std::io;
 use streamsan_model::{ExitCode, TraceItem};
 use streamsan_report::{Group, Report, Story, TextOptions};
@@ -22,7 +25,14 @@ use streamsan_report::{Group, Report, Story, TextOptions};
 /// be opened.
 pub(crate) fn explain(options: &ExplainOptions) -> Result<ExitCode, Error> {
     if let Some(class) = class::asked(&options.file, options.id.as_deref())? {
-        class::print_page(class);
+        match options.json {
+            true => print_json(&document::page(class)),
+            false => class::print_page(class),
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if options.json {
+        print_json(&as_json(options)?);
         return Ok(ExitCode::SUCCESS);
     }
     let text = TextOptions {
@@ -37,12 +47,30 @@ pub(crate) fn explain(options: &ExplainOptions) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The document of the findings that are asked for, or of those that fail.
+///
+/// # Errors
+///
+/// As [`explain`].
+pub(super) fn as_json(options: &ExplainOptions) -> Result<Value, Error> {
+    told(options, &TextOptions::default(), document::findings)
+}
+
 /// The stories of the findings that are asked for, or of those that fail.
 ///
 /// # Errors
 ///
 /// As [`explain`].
 pub(super) fn stories(options: &ExplainOptions, text: &TextOptions) -> Result<Vec<String>, Error> {
+    told(options, text, |_, _, told, _| told.iter().map(|(_, story)| story.clone()).collect())
+}
+
+/// Hands on the findings that are asked for, or those that fail, each with its story.
+fn told<T>(
+    options: &ExplainOptions,
+    text: &TextOptions,
+    take: impl FnOnce(&Concluded, &Report<'_>, &[(&Group, String)], &mut SourceLines) -> T,
+) -> Result<T, Error> {
     let concluded = Concluded::open(&options.file, options.strict_host_threads)?;
     let mut report = concluded.report(options.threshold.fail_on);
     let asked: Vec<Group> = match &options.id {
@@ -63,10 +91,12 @@ pub(super) fn stories(options: &ExplainOptions, text: &TextOptions) -> Result<Ve
             stories.iter_mut().for_each(|story| story.operation(operation));
         }
     })?;
-    let mut sources =
-        SourceLines::below(&options.source_root)?.with_demo(concluded.trace.is_demo());
+    let sources = SourceLines::below(&options.source_root)?;
+    let mut sources = sources.with_demo(concluded.trace.is_demo());
     let mut source_line = |path: &str, line: u32| sources.line(path, line);
-    Ok(stories.iter().map(|story| story.render(text, &mut source_line)).collect())
+    let stories = stories.iter().map(|story| story.render(text, &mut source_line));
+    let told: Vec<(&Group, String)> = asked.iter().zip(stories).collect();
+    Ok(take(&concluded, &report, &told, &mut sources))
 }
 
 /// Finds out what the proposed edges of findings do.

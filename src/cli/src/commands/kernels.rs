@@ -43,7 +43,7 @@ pub(crate) fn kernels(options: &KernelsOptions) -> Result<ExitCode, Error> {
     let kernels: Vec<_> = kernels.collect();
     if options.json {
         let kernels: Vec<_> = kernels.iter().map(KernelRow::json).collect();
-        print_json(&json!({ "kernels": kernels }));
+        print_json(&json!({ "schema": 1, "kernels": kernels }));
     } else {
         let kernels: Vec<_> = kernels.iter().map(KernelRow::text).collect();
         print(&kernels.join("\n"));

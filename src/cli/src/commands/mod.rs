@@ -16,6 +16,8 @@ mod export;
 mod failing_traces;
 mod found_again;
 mod gate;
+#[cfg(test)]
+mod json_documents;
 mod kernel_modes;
 mod kernels;
 mod known_upstream;

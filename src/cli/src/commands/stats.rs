@@ -8,6 +8,7 @@ use crate::options::StatsOptions;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 use streamsan_collect::{FINDINGS_LEFT_OUT, WAITED};
 use streamsan_model::{
     Action, Entities, ExitCode, GraphId, HostAccesses, IncompleteReason, KernelId, NodeAction,
@@ -18,7 +19,7 @@ use streamsan_report::reason_in_words;
 use streamsan_store::{Counts, Coverage, Meta, Reader, Treatment};
 
 /// Everything that is told of a trace.
-struct Stats {
+pub(super) struct Stats {
     /// The name of a text trace, which no program was recorded for.
     text_trace: Option<String>,
     meta: Meta,
@@ -42,9 +43,7 @@ struct Stats {
 ///
 /// A trace that cannot be read.
 pub(crate) fn stats(options: &StatsOptions) -> Result<ExitCode, Error> {
-    let stored = Stored::of(&options.file)?;
-    let mut stats = Stats::read(&Reader::open(stored.path())?)?;
-    stats.text_trace = stored.is_text().then(|| options.file.display().to_string());
+    let stats = Stats::of(&options.file)?;
     if options.json {
         print_json(&stats.json());
     } else {
@@ -54,6 +53,18 @@ pub(crate) fn stats(options: &StatsOptions) -> Result<ExitCode, Error> {
 }
 
 impl Stats {
+    /// Looks at a trace.
+    ///
+    /// # Errors
+    ///
+    /// A trace that cannot be read.
+    pub(super) fn of(file: &Path) -> Result<Self, Error> {
+        let stored = Stored::of(file)?;
+        let mut stats = Self::read(&Reader::open(stored.path())?)?;
+        stats.text_trace = stored.is_text().then(|| file.display().to_string());
+        Ok(stats)
+    }
+
     fn read(reader: &Reader) -> Result<Self, Error> {
         let mut reasons = reader.incomplete_reasons()?;
         reasons.sort();
@@ -260,7 +271,8 @@ impl Stats {
         out
     }
 
-    fn json(&self) -> Value {
+    /// For programs.
+    pub(super) fn json(&self) -> Value {
         let map = |pairs: Vec<(String, u64)>| {
             Value::Object(pairs.into_iter().map(|(k, v)| (k, v.into())).collect::<Map<_, _>>())
         };

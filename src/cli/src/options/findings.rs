@@ -196,6 +196,9 @@ pub(crate) struct ExplainOptions {
     /// As for `streamsan check`
     #[arg(long)]
     pub(crate) strict_host_threads: bool,
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -9,4 +9,5 @@ mod log;
 mod mcp;
 mod names;
 mod recorded;
+mod schemas;
 mod view;

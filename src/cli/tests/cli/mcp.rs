@@ -1,6 +1,7 @@
 //! `streamsan mcp`: a client's session, as written.
 
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -12,6 +13,8 @@ struct Client {
     questions: ChildStdin,
     answers: BufReader<ChildStdout>,
     asked: u64,
+    /// The schemas of the answers, by the tools.
+    promised: BTreeMap<String, Value>,
 }
 
 impl Client {
@@ -22,7 +25,7 @@ impl Client {
         let mut server = command.spawn().expect("the command starts");
         let questions = server.stdin.take().expect("piped");
         let answers = BufReader::new(server.stdout.take().expect("piped"));
-        let mut client = Self { server, questions, answers, asked: 0 };
+        let mut client = Self { server, questions, answers, asked: 0, promised: BTreeMap::new() };
         let hello = json!({
             "protocolVersion": "2025-06-18",
             "capabilities": {},
@@ -33,6 +36,11 @@ impl Client {
         let words = hello["instructions"].as_str().expect("instructions");
         assert!(words.contains("list_findings"), "{words}");
         client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        let tools = client.ask("tools/list", &json!({}));
+        for tool in tools["tools"].as_array().expect("a list") {
+            let name = tool["name"].as_str().expect("a name").to_owned();
+            client.promised.insert(name, tool["outputSchema"].clone());
+        }
         client
     }
 
@@ -63,6 +71,11 @@ impl Client {
         let (answer, is_error) = self.call(tool, arguments);
         assert!(!is_error, "{answer:#}");
         let value = answer["structuredContent"].clone();
+        let promised = &self.promised[tool];
+        assert_eq!(promised["type"], "object", "{tool} promises {promised:#}");
+        let validator = jsonschema::validator_for(promised).expect("a schema");
+        let errors: Vec<String> = validator.iter_errors(&value).map(|e| e.to_string()).collect();
+        assert!(errors.is_empty(), "{tool}: {errors:#?}\n{value:#}");
         // For clients that know text only.
         let text = answer["content"][0]["text"].as_str().expect("text");
         assert_eq!(serde_json::from_str::<Value>(text).ok().as_ref(), Some(&value), "{answer:#}");

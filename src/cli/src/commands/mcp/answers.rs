@@ -1,7 +1,7 @@
 //! Answers of the tools, from the same reports as the commands.
 
 use super::super::diff::Comparison;
-use super::super::explain::stories;
+use super::super::explain::{edge, places, stories};
 use super::super::source_lines::SourceLines;
 use super::super::suppress::no_such_finding;
 use super::super::trace::Concluded;
@@ -11,14 +11,8 @@ use crate::error::Error;
 use crate::options::{DiffOptions, ExplainOptions, ThresholdOption};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use streamsan_model::{CallStack, Finding, StackId, Threshold};
-use streamsan_names::{printable, printable_text};
+use streamsan_model::Threshold;
 use streamsan_report::{Group, Report, TextOptions, reason_in_words};
-
-/// Lines of source on each side of a call.
-pub(super) const LINES: u32 = 5;
-/// More lines are not told at once.
-const MOST_LINES: u32 = 100;
 
 /// A question about one finding.
 pub(super) struct Asked<'a> {
@@ -71,6 +65,7 @@ pub(super) fn explain(asked: &Asked<'_>) -> Result<String, Error> {
         source_root: asked.roots.directories().to_vec(),
         threshold: ThresholdOption { fail_on: Threshold::default() },
         strict_host_threads: false,
+        json: false,
     };
     Ok(stories(&options, &TextOptions::default())?.join("\n"))
 }
@@ -84,47 +79,9 @@ pub(super) fn source(asked: &Asked<'_>, lines: u32) -> Result<Value, Error> {
     let concluded = open(asked.roots, asked.trace)?;
     let report = concluded.report(Threshold::default());
     let group = named(&report, &concluded, asked.id)?;
-    let finding = &group.finding;
     let mut sources = SourceLines::below(asked.roots.directories())?;
-    let allocation = concluded.entities().allocation(finding.allocation);
-    let places = [
-        ("first access", finding.first.stack),
-        ("second access", finding.second.stack),
-        ("allocation", allocation.and_then(|allocation| allocation.stack)),
-    ];
-    let places = places.into_iter().filter_map(|(what, stack)| {
-        place(&concluded, stack, &mut sources, lines.min(MOST_LINES)).map(|mut place| {
-            place["call"] = json!(what);
-            place
-        })
-    });
-    Ok(json!({ "id": finding.fingerprint.to_string(), "places": places.collect::<Vec<_>>() }))
-}
-
-/// The innermost frame of the program's own and the lines around it.
-fn place(
-    concluded: &Concluded,
-    stack: Option<StackId>,
-    sources: &mut SourceLines,
-    distance: u32,
-) -> Option<Value> {
-    let stack = CallStack::of(concluded.entities(), stack)?;
-    let frame = stack.place()?;
-    let source = frame.source?;
-    let (file, line) = (source.file.as_deref()?, source.line?);
-    let lines = sources.around(file, line, distance).map(|lines| {
-        let lines =
-            lines.into_iter().map(|(number, text)| json!({ "line": number, "text": shown(&text) }));
-        lines.collect::<Vec<_>>()
-    });
-    let function = source.function.as_deref().map(printable);
-    let file = printable(file);
-    Some(json!({ "file": file, "line": line, "function": function, "source": lines }))
-}
-
-/// A line of a source, with its tabs and without anything that nobody sees.
-fn shown(line: &str) -> String {
-    line.split('\t').map(printable_text).collect::<Vec<_>>().join("\t")
+    let places = places(&concluded, &group.finding, &mut sources, lines);
+    Ok(json!({ "id": group.finding.fingerprint.to_string(), "places": places }))
 }
 
 /// Whether the edge that is proposed for a finding would suffice: the trace is analysed again with
@@ -138,23 +95,9 @@ pub(super) fn verify(asked: &Asked<'_>) -> Result<Value, Error> {
     let report = concluded.report(Threshold::default());
     let group = named(&report, &concluded, asked.id)?;
     let effect = Verifier::new(&concluded.trace, concluded.strict)?.effect(&group.finding)?;
-    Ok(json!({
-        "id": group.finding.fingerprint.to_string(),
-        "proposed": group.finding.proposed_edge.is_some(),
-        "verified": effect.map(|effect| effect.is_verified()),
-        "occurrences": effect.map(|effect| effect.occurrences),
-        "removes": effect.map(|effect| effect.removes),
-        "removes_others": effect.map(|effect| effect.removes_others),
-        "adds": effect.map(|effect| effect.adds),
-        "in_words": effect.map_or_else(|| no_effect(&group.finding), |effect| effect.description()),
-    }))
-}
-
-fn no_effect(finding: &Finding) -> String {
-    match finding.proposed_edge {
-        None => "no edge is proposed for this finding".to_owned(),
-        Some(_) => "there are too many occurrences to compare".to_owned(),
-    }
+    let mut answer = edge(&group.finding, effect);
+    answer["id"] = json!(group.finding.fingerprint.to_string());
+    Ok(answer)
 }
 
 /// The document that `streamsan diff --json` prints.

@@ -1,15 +1,19 @@
 //! The protocol: what the tools are called, what they take, how answers are wrapped.
 
-use super::answers::{self, Asked, LINES};
+use super::super::explain::LINES;
+use super::answers::{self, Asked};
 use super::roots::Roots;
 use crate::error::Error;
 use crate::options::McpOptions;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ContentBlock, Implementation, ServerCapabilities, ServerConfig};
+use rmcp::model::{
+    CallToolResult, ContentBlock, Implementation, JsonObject, ServerCapabilities, ServerConfig,
+};
 use rmcp::{ServerHandler, ServiceExt, schemars, tool, tool_handler, tool_router};
 use serde::Deserialize;
 use serde_json::Value;
 use std::io;
+use std::sync::Arc;
 use streamsan_model::{ExitCode, Threshold};
 
 /// Told to the model that uses the tools.
@@ -86,7 +90,8 @@ struct Server {
 #[tool_router]
 impl Server {
     #[tool(
-        description = "The verdict of a trace and its findings: id, class, confidence, both accesses"
+        description = "The verdict of a trace and its findings: id, class, confidence, both accesses",
+        output_schema = published(include_str!("../../../schemas/mcp-list-findings.json"))
     )]
     fn list_findings(&self, Parameters(of): Parameters<OfTrace>) -> CallToolResult {
         let levels = || Threshold::ALL.iter().copied();
@@ -113,7 +118,8 @@ impl Server {
     }
 
     #[tool(
-        description = "The source around the calls of a finding: both accesses and the allocation"
+        description = "The source around the calls of a finding: both accesses and the allocation",
+        output_schema = published(include_str!("../../../schemas/mcp-source-context.json"))
     )]
     fn source_context(&self, Parameters(of): Parameters<OfSource>) -> CallToolResult {
         let asked = self.asked(&of.trace, &of.id);
@@ -122,13 +128,17 @@ impl Server {
 
     #[tool(
         description = "Whether the edge proposed for a finding would suffice: the trace is analysed \
-                       again with it at every occurrence"
+                       again with it at every occurrence",
+        output_schema = published(include_str!("../../../schemas/mcp-verify-edge.json"))
     )]
     fn verify_edge(&self, Parameters(of): Parameters<OfFinding>) -> CallToolResult {
         structured(answers::verify(&self.asked(&of.trace, &of.id)))
     }
 
-    #[tool(description = "Findings that are new, gone or in both of two traces of one program")]
+    #[tool(
+        description = "Findings that are new, gone or in both of two traces of one program",
+        output_schema = published(include_str!("../../../schemas/diff.json"))
+    )]
     fn compare_traces(&self, Parameters(of): Parameters<OfTwo>) -> CallToolResult {
         structured(answers::compare(&self.roots, &of.before, &of.after))
     }
@@ -147,6 +157,11 @@ impl ServerHandler for Server {
             .with_server_info(Implementation::new("streamsan", env!("CARGO_PKG_VERSION")))
             .with_instructions(INSTRUCTIONS)
     }
+}
+
+/// A schema of docs/schemas.
+fn published(text: &str) -> Arc<JsonObject> {
+    Arc::new(serde_json::from_str(text).expect("the published schemas are JSON objects"))
 }
 
 fn structured(answer: Result<Value, Error>) -> CallToolResult {
