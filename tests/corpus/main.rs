@@ -141,7 +141,13 @@ fn check_golden(file: &Path, trace: &TextTrace, analysis: &Analysis) -> Result<(
 
 fn render(file: &Path, trace: &TextTrace, analysis: &Analysis) -> String {
     let name = format!("traces/fail/{}", shown(file, "fail"));
-    report_of(name, trace, analysis).render_text(&TextOptions::default())
+    let report = report_of(name, trace, analysis);
+    let text = report.render_text(&TextOptions::default());
+    // What a report over several traces keeps of one says the same.
+    let (json, detached) = (report.render_json(), report.detached());
+    assert_eq!(detached.render_text(&TextOptions::default()), text, "{}", file.display());
+    assert_eq!(detached.render_json(), json, "{}", file.display());
+    text
 }
 
 /// The report of a trace of this name.

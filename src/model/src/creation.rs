@@ -3,6 +3,7 @@
 //! Invariant: the room is that of the streams that are known, and of the stacks of the trace.
 
 use crate::{OpSeq, StackId, StreamId, Table};
+use std::collections::BTreeSet;
 
 /// The call that created a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,20 @@ impl Creations {
             Some(stack) => self.counts.get(stack.index()).copied().unwrap_or_default(),
             None => self.without_stack,
         }
+    }
+
+    /// Those of these streams.
+    pub(crate) fn only(&self, streams: &BTreeSet<StreamId>) -> Self {
+        let mut only = Self::default();
+        for (id, creation) in streams.iter().filter_map(|&id| Some((id, self.of(id)?))) {
+            only.of.insert(id.index(), creation);
+            let alike = self.alike(creation);
+            match creation.stack {
+                Some(stack) => drop(only.counts.insert(stack.index(), alike)),
+                None => only.without_stack = alike,
+            }
+        }
+        only
     }
 
     pub(crate) fn forget(&mut self, id: StreamId) {

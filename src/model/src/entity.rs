@@ -3,12 +3,15 @@
 //!
 //! Invariant: an entity is declared before the first operation that names it.
 
+mod named;
+
 use crate::creation::Creations;
 use crate::{
     AllocationId, BackingId, ByteRange, ContextId, Creation, DeviceId, EventId, Frame, FrameId,
     Graph, GraphId, KernelCode, KernelId, Module, ModuleId, OpSeq, ProcessId, Stack, StackId,
     StreamId, Table, ThreadId,
 };
+pub use named::Named;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

@@ -60,7 +60,7 @@ pub use called::without_version;
 pub use creation::Creation;
 pub use edge::{Edge, EdgeKind, Tier};
 pub use entity::{
-    Allocation, Backing, Context, Entities, Entity, Event, Kernel, KernelParam, MemoryKind,
+    Allocation, Backing, Context, Entities, Entity, Event, Kernel, KernelParam, MemoryKind, Named,
     Process, Stream, StreamKind, Thread,
 };
 pub use exit_code::{ExitCode, ProgramOutcome, check_exit_code, run_exit_code};

@@ -41,6 +41,9 @@ pub enum IncompleteReason {
     /// The trace holds findings, stored by that version, that the analysis of its operations does
     /// not give (any more).
     FindingsNotFoundAgain { findings: u64, version: String },
+    /// One of several traces cannot be read, or is no trace. The text is a paragraph for the user, and
+    /// names the file.
+    TraceNotRead(String),
 }
 
 impl fmt::Display for IncompleteReason {
@@ -74,6 +77,7 @@ impl fmt::Display for IncompleteReason {
                 "{findings} findings that version {version} stored with the trace are not found \
                  again in it; record it again"
             ),
+            Self::TraceNotRead(why) => f.write_str(why),
         }
     }
 }

@@ -99,7 +99,7 @@ impl Report<'_> {
 
     /// The process that has to wait, where the two ends of an edge are of two processes.
     fn other_process(&self, edge: &ProposedEdge) -> Option<ProcessId> {
-        let entities = self.input.entities;
+        let entities = &*self.input.entities;
         let of = |stream: Option<StreamId>, g: OpSeq| match stream {
             Some(stream) => Some(entities.context(entities.stream(stream)?.context)?.process),
             None => self.operations.get(&g).map(|operation| operation.process),
@@ -283,7 +283,7 @@ impl Proposal<'_> {
 
     /// A stream as code has it: by its name where that could be one, else by the side that uses it.
     fn expression(&self, id: StreamId) -> String {
-        let entities = self.report.input.entities;
+        let entities = &*self.report.input.entities;
         let stream = entities.stream(id);
         if let Some(code) = stream.and_then(|stream| self.interface.default_stream(stream.kind)) {
             let is_of_device = self.interface == Interface::PyTorch && self.is_of_the_context(id);

@@ -333,6 +333,7 @@ pub(crate) const fn reason_kind(reason: &IncompleteReason) -> &'static str {
         IncompleteReason::TraceLimit(_) => "trace-limit",
         IncompleteReason::TraceNotWritten(_) => "trace-not-written",
         IncompleteReason::FindingsNotFoundAgain { .. } => "findings-not-found-again",
+        IncompleteReason::TraceNotRead(_) => "trace-not-read",
     }
 }
 

@@ -48,7 +48,7 @@ pub use names::reason_in_words;
 pub use pages::Page;
 pub use report::{Input, Report};
 pub use settled::{Open, Settled};
-pub use several::InTrace;
+pub use several::{InTrace, Several};
 pub use stacks::SourcePlace;
 pub use story::Story;
 pub use text::{Detail, TextOptions};

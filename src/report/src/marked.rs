@@ -156,7 +156,7 @@ impl Report<'_> {
         if tests.is_empty() {
             return self;
         }
-        let entities = self.input.entities;
+        let entities = &*self.input.entities;
         let mut count = Count { tests, entities, found: BTreeMap::new() };
         for finding in findings {
             let (key, g) = (finding.fingerprint_at_sites(entities), finding.second.op);

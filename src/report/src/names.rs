@@ -62,7 +62,9 @@ pub fn reason_in_words(reason: &IncompleteReason) -> String {
             *kernel = streamsan_names::kernel(kernel).into_owned();
         }
         IncompleteReason::NotUnderstood { api, .. } => *api = printable(api).into_owned(),
-        IncompleteReason::TraceNotWritten(why) => *why = printable_line(why).into_owned(),
+        IncompleteReason::TraceNotWritten(why) | IncompleteReason::TraceNotRead(why) => {
+            *why = printable_line(why).into_owned();
+        }
         IncompleteReason::FindingsNotFoundAgain { version, .. } => {
             *version = printable(version).into_owned();
         }

@@ -51,7 +51,7 @@ impl Report<'_> {
 
     /// The operator of PyTorch in which the call of an access was made.
     pub(crate) fn operator(&self, side: &FindingAccess) -> Option<TorchOperator<'_>> {
-        CallStack::of(self.input.entities, side.stack)?.torch_operator()
+        CallStack::of(&self.input.entities, side.stack)?.torch_operator()
     }
 
     /// `train/step 12/forward`: the innermost ranges around an access of a finding.

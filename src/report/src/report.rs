@@ -4,6 +4,7 @@ use crate::{
     Coverage, Effect, Folded, Group, HtmlInput, KnownUpstream, LintGroup, Settled, SourceLine,
     TextOptions, Unused, formats, json, text,
 };
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use streamsan_model::{
@@ -34,7 +35,18 @@ pub struct Input<'a> {
     pub trace: Option<String>,
 }
 
-impl Input<'_> {
+/// The input that a report keeps, beside what became of the findings.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts<'a> {
+    /// The trace's, or a copy of those that the findings name.
+    pub(crate) entities: Cow<'a, Entities>,
+    pub(crate) threshold: Threshold,
+    pub(crate) reasons: Vec<IncompleteReason>,
+    pub(crate) coverage: Option<Coverage>,
+    pub(crate) trace: Option<String>,
+}
+
+impl Facts<'_> {
     /// The driver calls that were seen; `None` where they are not counted.
     pub(crate) fn calls(&self) -> Option<u64> {
         self.coverage.as_ref().map(|coverage| coverage.calls)
@@ -50,7 +62,7 @@ pub struct Report<'a> {
     pub(crate) unused: Vec<Unused>,
     /// Whether a baseline says what was there before.
     pub(crate) has_baseline: bool,
-    pub(crate) input: Input<'a>,
+    pub(crate) input: Facts<'a>,
     /// The effects of the proposed edges.
     pub(crate) effects: BTreeMap<(Fingerprint, Severity), Effect>,
     pub(crate) operations: BTreeMap<OpSeq, Operation>,
@@ -84,9 +96,12 @@ impl<'a> Report<'a> {
     /// beside their own two (the nearest event, the masking call); where it answers `None`, only
     /// their number is printed.
     pub fn new(input: Input<'a>, mut operation: impl FnMut(OpSeq) -> Option<Operation>) -> Self {
-        let groups = input.findings.ordered(input.threshold, input.entities, input.upstream);
+        let Input { findings, entities, threshold, reasons, coverage, upstream, trace } = input;
+        let groups = findings.ordered(threshold, entities, upstream);
         let stream_of = |g| operation(g).and_then(|operation| operation.action.stream());
-        let lints = input.findings.lints.ordered(input.threshold, input.entities, stream_of);
+        let lints = findings.lints.ordered(threshold, entities, stream_of);
+        let entities = Cow::Borrowed(entities);
+        let input = Facts { entities, threshold, reasons, coverage, trace };
         let verdict = decide_verdict(&groups, &lints, &input.reasons, input.calls());
         let has_processes = input.entities.processes().nth(1).is_some();
         let mut operations = BTreeMap::new();
@@ -117,7 +132,7 @@ impl<'a> Report<'a> {
         }
         Self {
             verdict,
-            stream_names: StreamNames::of(input.entities, printable),
+            stream_names: StreamNames::of(&input.entities, printable),
             groups,
             lints,
             unused: Vec::new(),

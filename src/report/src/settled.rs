@@ -188,7 +188,7 @@ impl<'a> Report<'a> {
     /// The images of the kernels of a name, as hashes of their bytes; `None` for one that nobody
     /// hashed.
     pub fn images_of(&self, kernel: &str) -> BTreeSet<Option<u64>> {
-        let entities = self.input.entities;
+        let entities = &*self.input.entities;
         let named = entities.kernels().filter(|known| known.name == kernel);
         named.map(|known| entities.module(entities.kernel_code(known.id)?.module?)?.hash).collect()
     }
@@ -197,7 +197,7 @@ impl<'a> Report<'a> {
     /// by themselves only: their code is known, refers to no variable of the module, and is in no
     /// graph.
     pub fn may_be_twin(&self, kernel: &str) -> bool {
-        let entities = self.input.entities;
+        let entities = &*self.input.entities;
         let named = |id| entities.kernel(id).is_some_and(|known| known.name == kernel);
         let in_graph = entities
             .graphs()
@@ -278,7 +278,7 @@ impl<'a> Report<'a> {
             allocation.map_or("", |a| a.api.as_str()),
         ]);
         let stacks = [first.stack, second.stack, allocation.and_then(|a| a.stack)];
-        pair.at_sites(self.input.entities, &stacks)
+        pair.at_sites(&self.input.entities, &stacks)
     }
 
     /// Whether every launch of a kernel was measured whole.

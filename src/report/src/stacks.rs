@@ -27,7 +27,7 @@ pub struct SourcePlace {
 impl Report<'_> {
     /// The part of a stack that is worth showing.
     pub(crate) fn stack(&self, id: Option<StackId>) -> Option<CallStack<'_>> {
-        CallStack::of(self.input.entities, id)
+        CallStack::of(&self.input.entities, id)
     }
 
     /// The stack of an allocation.

@@ -7,17 +7,17 @@ use streamsan_model::{DeviceId, Finding, FindingAccess, Stream, StreamId, Stream
 impl Report<'_> {
     /// The name of a stream in sentences: `default stream`, `stream "copy"`, `stream 0x55d0c3a0`.
     pub(crate) fn stream(&self, id: StreamId) -> String {
-        self.stream_names.name(id, self.input.entities)
+        self.stream_names.name(id, &self.input.entities)
     }
 
     /// The same of a stream that the report need not know, since it ended long ago.
     pub(crate) fn name_of_stream(&self, stream: &Stream) -> String {
-        self.stream_names.name_of(stream, self.input.entities)
+        self.stream_names.name_of(stream, &self.input.entities)
     }
 
     /// Whether there are several streams of this kind, or several with this name.
     pub(crate) fn has_namesakes(&self, stream: &Stream) -> bool {
-        self.stream_names.has_namesakes(stream, self.input.entities)
+        self.stream_names.has_namesakes(stream, &self.input.entities)
     }
 
     /// The name of a stream where it is listed: with the place that created it, where the stream has
@@ -57,7 +57,7 @@ impl Report<'_> {
     }
 
     fn device(&self, access: &FindingAccess) -> Option<DeviceId> {
-        let entities = self.input.entities;
+        let entities = &*self.input.entities;
         Some(entities.context(entities.stream(access.stream?)?.context)?.device)
     }
 

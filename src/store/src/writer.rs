@@ -367,7 +367,7 @@ impl Writer {
                 R::TraceNotWritten(why) => (6, Some(why.as_str()), 0),
                 R::PointersInMemory { kernel, launches } => (7, Some(kernel.as_str()), *launches),
                 // A reader's observations of a trace are no part of it.
-                R::FindingsNotFoundAgain { .. } => return None,
+                R::FindingsNotFoundAgain { .. } | R::TraceNotRead(_) => return None,
             };
             Some((counters + 2 + position, name, count))
         }));

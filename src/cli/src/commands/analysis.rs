@@ -3,6 +3,7 @@
 use super::output::messages_are_held;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::borrow::Borrow;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -53,10 +54,40 @@ pub(crate) fn analyse_with(
     (engine.statistics(), engine.entities().clone())
 }
 
+thread_local! {
+    /// Whether this thread works on one of many traces, which have a bar of their own.
+    static WITHOUT_BARS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets nothing on this thread show a bar while `work` goes on.
+pub(super) fn without_bars<T>(work: impl FnOnce() -> T) -> T {
+    let before = WITHOUT_BARS.replace(true);
+    let result = work();
+    WITHOUT_BARS.set(before);
+    result
+}
+
+/// Whether a bar would be one too many.
+fn has_no_bars() -> bool {
+    messages_are_held() || WITHOUT_BARS.get()
+}
+
+/// Shows how many of so many traces are done.
+pub(super) fn progress_of_traces(count: usize) -> ProgressBar {
+    if count < 2 || has_no_bars() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(count as u64), ProgressDrawTarget::stderr());
+    match ProgressStyle::with_template("{bar:30} {human_pos} of {human_len} traces") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
 /// Shows that work goes on whose length is not known.
 pub(super) fn spinner(what: &'static str, operations: u64) -> ProgressBar {
     // Elsewhere nothing is drawn, and a thread that draws may be one too many.
-    if operations < WORTH_A_BAR || messages_are_held() || !io::stderr().is_terminal() {
+    if operations < WORTH_A_BAR || has_no_bars() || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let spinner = spinner_on(ProgressDrawTarget::stderr(), what);
@@ -72,7 +103,7 @@ fn spinner_on(target: ProgressDrawTarget, what: &'static str) -> ProgressBar {
 
 /// Where a progress bar is drawn: on a terminal that shows nothing else.
 pub(super) fn screen() -> ProgressDrawTarget {
-    if messages_are_held() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() }
+    if has_no_bars() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() }
 }
 
 /// Shows how far a trace is read, whose last operation is told.
@@ -89,7 +120,7 @@ pub(super) fn reading_bar(target: ProgressDrawTarget, last: Option<OpSeq>) -> Pr
 
 /// Shows how far an analysis has come.
 pub(super) fn bar(operations: Option<u64>) -> ProgressBar {
-    let Some(operations) = operations.filter(|&n| n >= WORTH_A_BAR && !messages_are_held()) else {
+    let Some(operations) = operations.filter(|&n| n >= WORTH_A_BAR && !has_no_bars()) else {
         return ProgressBar::hidden();
     };
     // Draws only on a terminal.

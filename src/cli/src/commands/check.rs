@@ -1,14 +1,14 @@
 //! `streamsan check`: the verdict over a trace again.
 
 use super::analyse_with;
-use super::explain::verify;
-use super::gate::{fails_by_unused, known_upstream, read_gate, update_baseline};
+use super::gate::{fails_by_unused, read_gate, update_baseline};
 use super::output::{Stdout, color, columns, print, print_bytes, warn};
+use super::several::{judge, judge_all};
 use super::source_lines::SourceLines;
 pub(super) use super::trace::summary;
 use super::trace::{Concluded, Trace, parse};
 use super::traces::traces;
-use super::write_report::write_report;
+use super::write_report::{write_findings, write_report};
 use crate::error::Error;
 use crate::options::{CheckOptions, ReportFile};
 use std::fs;
@@ -41,27 +41,24 @@ pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
     }
     let gate = read_gate(&options.gate)?;
     let sources = SourceLines::below(&options.listed.source_root)?;
-    let concluded = files.iter().map(|file| Concluded::open(file, options.strict_host_threads));
-    let concluded = concluded.collect::<Result<Vec<_>, _>>()?;
-    let mut sources = sources.with_demo(concluded.iter().all(|one| one.trace.is_demo()));
-    let mut reports = Vec::new();
-    for concluded in &concluded {
-        let mut report =
-            concluded.report_with(options.threshold.fail_on, known_upstream(&options.gate));
-        report.hold_against(&gate);
-        if options.verify {
-            let groups = report.groups().to_vec();
-            verify(concluded, &mut report, &groups)?;
-        }
-        reports.push(report);
+    if let [file] = files.as_slice() {
+        let concluded = Concluded::open(file, options.strict_host_threads)?;
+        let mut sources = sources.with_demo(concluded.trace.is_demo());
+        let report = judge(&concluded, options, &gate)?;
+        tell(options, &report, Some(&concluded), &mut sources)
+    } else {
+        tell(options, &judge_all(&files, options, &gate)?, None, &mut { sources })
     }
-    let report = match reports.len() {
-        1 => reports.pop(),
-        _ => Report::over(reports),
-    };
-    let (Some(report), Some(first)) = (report, concluded.first()) else {
-        return Err(Error::Usage("name a trace".to_owned()));
-    };
+}
+
+/// Prints and writes a report, and decides the exit code. `concluded` is the trace of a report over
+/// one.
+fn tell(
+    options: &CheckOptions,
+    report: &Report<'_>,
+    concluded: Option<&Concluded>,
+    sources: &mut SourceLines,
+) -> Result<ExitCode, Error> {
     if options.json {
         print_bytes(report.render_json().as_bytes());
     } else {
@@ -70,11 +67,16 @@ pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
         print(&text);
     }
     for file in &options.report {
-        write_file(file, &report, first, &mut sources)?;
+        write_file(file, report, concluded, sources)?;
     }
-    update_baseline(&options.gate, &report).map_err(Error::Output)?;
+    if report.unread() > 0 && options.gate.update_baseline {
+        // It would lose what is known of the traces that are missing today.
+        warn("the baseline stays as it was, since not every trace could be read");
+    } else {
+        update_baseline(&options.gate, report).map_err(Error::Output)?;
+    }
     Ok(match check_exit_code(report.verdict()) {
-        _ if fails_by_unused(&options.gate, &report) => ExitCode::FINDINGS,
+        _ if fails_by_unused(&options.gate, report) => ExitCode::FINDINGS,
         code => code,
     })
 }
@@ -87,16 +89,19 @@ pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
 pub(super) fn write_file(
     file: &ReportFile,
     report: &Report<'_>,
-    concluded: &Concluded,
+    concluded: Option<&Concluded>,
     sources: &mut SourceLines,
 ) -> Result<(), Error> {
-    let whole = concluded.whole();
+    let mut write = |out: &mut dyn io::Write| match concluded {
+        Some(concluded) => write_report(file.format, report, concluded.whole(), sources, out),
+        None => write_findings(file.format, report, sources, out),
+    };
     if file.is_stream() {
-        return write_report(file.format, report, whole, sources, &mut Stdout);
+        return write(&mut Stdout);
     }
     let failed = || Error::output(&file.path);
     let mut out = open(&file.path, file.format.is_appended()).map_err(failed())?;
-    write_report(file.format, report, whole, sources, &mut out).map_err(|error| match error {
+    write(&mut out).map_err(|error| match error {
         Error::Output(error) => failed()(error),
         other => other,
     })

@@ -36,7 +36,7 @@ pub(crate) fn export(options: &ExportOptions) -> Result<ExitCode, Error> {
     match &options.output {
         Some(path) => {
             let file = ReportFile { format, path: path.clone() };
-            write_file(&file, &report, &concluded, &mut sources)?;
+            write_file(&file, &report, Some(&concluded), &mut sources)?;
         }
         None => write_report(format, &report, concluded.whole(), &mut sources, &mut Stdout)?,
     }

@@ -16,6 +16,7 @@ mod export;
 mod failing_traces;
 mod found_again;
 mod gate;
+mod jobs;
 #[cfg(test)]
 mod json_documents;
 mod kernel_modes;
@@ -31,6 +32,7 @@ mod progress;
 mod recorded;
 mod run;
 mod settle;
+mod several;
 mod source_lines;
 mod stats;
 mod stored;

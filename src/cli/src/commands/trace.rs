@@ -249,20 +249,22 @@ impl Trace {
         }
     }
 
-    /// Analyses the whole trace, and says what was and what was not seen.
+    /// Analyses the whole trace, and says what was and what was not seen. Answers also the images that
+    /// have too much debug information to be read.
     ///
     /// # Errors
     ///
     /// A stored trace that cannot be read.
-    pub(super) fn conclude(self, file: &Path, strict: bool) -> Result<Concluded, Error> {
+    fn conclude(self, file: &Path, strict: bool) -> Result<(Concluded, Vec<PathBuf>), Error> {
         let mut again = FoundAgain::new(&self, strict)?;
         let mut options = self.options(strict)?;
         // A stored trace may be of any length.
         options.forgets = matches!(self, Self::Stored(_));
         let mut entities = self.analyse(options, &mut again)?;
         let mut findings = std::mem::take(&mut again.folding.0);
+        let mut too_large = Vec::new();
         if matches!(self, Self::Stored(_)) {
-            look_up_sources(&mut entities);
+            too_large = look_up_sources(&mut entities);
         }
         let (mut reasons, mut coverage) = (Vec::new(), None);
         if let Self::Stored(reader) = &self {
@@ -283,18 +285,20 @@ impl Trace {
             coverage = Some(Coverage::default());
         }
         let file = file.to_owned();
-        Ok(Concluded { trace: self, file, strict, findings, entities, reasons, coverage })
+        let concluded =
+            Concluded { trace: self, file, strict, findings, entities, reasons, coverage };
+        Ok((concluded, too_large))
     }
 }
 
 /// A recording that was cut off has no names of functions: they are looked up at its end. The
 /// images may still be as they were. A recording that has any is taken as it is, so that its report
-/// does not depend on where it is read.
-fn look_up_sources(entities: &mut Entities) {
+/// does not depend on where it is read. Answers the images that are too large to be read.
+fn look_up_sources(entities: &mut Entities) -> Vec<PathBuf> {
     let is_native = |frame: &Arc<Frame>| matches!(frame.place, FramePlace::Native { .. });
     let native: Vec<Arc<Frame>> = entities.frames().filter(|f| is_native(f)).cloned().collect();
     if native.iter().any(|frame| !frame.source.is_empty()) {
-        return;
+        return Vec::new();
     }
     let end = Instant::now() + SYMBOLS_PATIENCE;
     let mut symbolizer = Symbolizer::new();
@@ -304,12 +308,12 @@ fn look_up_sources(entities: &mut Entities) {
             continue;
         };
         if Instant::now() >= end {
-            return;
+            return Vec::new();
         }
         let source = symbolizer.source(Path::new(&**image), Some(id), *offset);
         entities.declare(Entity::Frame(Arc::new(Frame { source, ..(*frame).clone() })));
     }
-    warn_of_large_images(&symbolizer.too_large());
+    symbolizer.too_large().into_iter().map(Path::to_owned).collect()
 }
 
 /// Keeps edges only.
@@ -343,6 +347,17 @@ impl Concluded {
     ///
     /// A file that cannot be read, or is no trace.
     pub(super) fn open(file: &Path, strict: bool) -> Result<Self, Error> {
+        let (concluded, too_large) = Self::open_quietly(file, strict)?;
+        warn_of_large_images(&too_large);
+        Ok(concluded)
+    }
+
+    /// The same, with the images of which the user is to be told that there are no lines of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Concluded::open`].
+    pub(super) fn open_quietly(file: &Path, strict: bool) -> Result<(Self, Vec<PathBuf>), Error> {
         Trace::open(file)?.conclude(file, strict)
     }
 

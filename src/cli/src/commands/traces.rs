@@ -1,12 +1,8 @@
 //! The traces that a command line names: files, and directories of them.
 
 use crate::error::Error;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Open files that a process may have everywhere.
-const FILES: usize = 256;
 
 /// Every trace that is named. A directory stands for all stored traces in it and below, in the
 /// order of their names.
@@ -30,11 +26,6 @@ pub(super) fn traces(named: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
         }
         found.sort();
         files.append(&mut found);
-    }
-    if files.len() > FILES {
-        // Each trace stays open until all are judged; where this fails, opening tells.
-        let limit = getrlimit(Resource::Nofile);
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     }
     Ok(files)
 }

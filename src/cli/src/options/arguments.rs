@@ -9,6 +9,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser, ValueHint};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use streamsan_kernels::image::{ComputeCapability, Target, Variant};
 use streamsan_model::{ExitCode, Threshold};
@@ -239,7 +240,7 @@ pub(crate) struct ThresholdOption {
     with --strict-suppressions\n  \
     2  usage or syntax error\n  \
     3  nothing found, but not everything was seen\n  \
-    5  the trace cannot be read or is too new")]
+    5  the trace cannot be read or is too new; of several, none can be read")]
 pub(crate) struct CheckOptions {
     /// The trace; several traces, or directories of them, make one report: the ranks of a job, the
     /// tests of a run
@@ -264,6 +265,9 @@ pub(crate) struct CheckOptions {
     /// Analyse the trace once more for each finding, to see whether the proposed edge removes it
     #[arg(long, conflicts_with = "expect")]
     pub(crate) verify: bool,
+    /// Traces that are analysed at the same time; all processors that may be used, unless given
+    #[arg(long, value_name = "N", conflicts_with = "expect")]
+    pub(crate) jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     pub(crate) gate: GateOptions,
     #[command(flatten)]

@@ -10,4 +10,5 @@ mod mcp;
 mod names;
 mod recorded;
 mod schemas;
+mod several;
 mod view;

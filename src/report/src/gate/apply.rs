@@ -161,7 +161,7 @@ impl Report<'_> {
     pub fn hold_against(&mut self, gate: &Gate) {
         let empty = Suppressions::default();
         let suppressions = gate.suppressions.as_ref().unwrap_or(&empty);
-        let entities = self.input.entities;
+        let entities = &*self.input.entities;
         let mut used = BTreeSet::new();
         let mut expired = BTreeSet::new();
         // Every entry that matches is in use, so that the order of the file decides nothing. What the

@@ -63,7 +63,7 @@ impl Report<'_> {
     /// calls on the way to the driver, the outermost first, the call itself, and the kernel.
     fn names_in_source(&self, access: &FindingAccess, line: usize) -> Vec<String> {
         let mut names = Vec::new();
-        let stack = CallStack::of(self.input.entities, access.stack);
+        let stack = CallStack::of(&self.input.entities, access.stack);
         if let Some(stack) = &stack
             && let Some(own) = stack.own().nth(line)
         {

@@ -17,7 +17,7 @@ use streamsan_report::{
 const TODAY: &str = "2026-06-15";
 
 /// A report of a test: name, findings, lints, reasons, gate, trace.
-struct Case {
+pub(crate) struct Case {
     findings: Vec<Finding>,
     lints: Vec<Lint>,
     reasons: Vec<IncompleteReason>,
@@ -34,7 +34,7 @@ impl Case {
         Self { findings, lints, reasons, gate: None, is_text: false, calls: 10 }
     }
 
-    fn look<T>(&self, look: impl FnOnce(&Report<'_>) -> T) -> T {
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Report<'_>) -> T) -> T {
         let entities = fixture::entities();
         let mut findings: Folded = self.findings.iter().cloned().collect();
         self.lints.iter().for_each(|lint| findings.add_lint(lint.clone()));
@@ -82,7 +82,7 @@ fn gate() -> Gate {
     }
 }
 
-fn cases() -> Vec<(&'static str, Case)> {
+pub(crate) fn cases() -> Vec<(&'static str, Case)> {
     let mut mixed = fixture::every_class();
     mixed.extend((0..3).map(fixture::stale_wait));
     mixed.extend([fixture::latent(), fixture::programmatic(), fixture::possible(3)]);
@@ -104,12 +104,12 @@ fn cases() -> Vec<(&'static str, Case)> {
     ]
 }
 
-fn json(text: &str) -> Value {
+pub(crate) fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
 #[track_caller]
-fn assert_valid(schema: &Value, name: &str, document: &Value) {
+pub(crate) fn assert_valid(schema: &Value, name: &str, document: &Value) {
     let validator = jsonschema::validator_for(schema).unwrap();
     let errors: Vec<String> = validator
         .iter_errors(document)
@@ -118,11 +118,15 @@ fn assert_valid(schema: &Value, name: &str, document: &Value) {
     assert!(errors.is_empty(), "{name}: {errors:#?}\n{document:#}");
 }
 
+pub(crate) fn published_schema() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report-schema.json");
+    json(&std::fs::read_to_string(path).unwrap())
+}
+
 /// The published schema describes everything that is written, and nothing else is written.
 #[test]
 fn json_follows_the_published_schema() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report-schema.json");
-    let schema = json(&std::fs::read_to_string(path).unwrap());
+    let schema = published_schema();
     for (name, case) in cases() {
         let document = case.look(|report| json(&report.render_json()));
         assert_valid(&schema, name, &document);
@@ -170,8 +174,7 @@ fn over_several<T>(look: impl FnOnce(&Report<'_>) -> T) -> T {
 
 #[test]
 fn several_traces_make_the_same_forms() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report-schema.json");
-    let schema = json(&std::fs::read_to_string(path).unwrap());
+    let schema = published_schema();
     over_several(|report| {
         let document = json(&report.render_json());
         assert_valid(&schema, "several", &document);

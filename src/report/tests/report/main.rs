@@ -22,6 +22,8 @@ mod ranges;
 #[cfg(test)]
 mod settled;
 #[cfg(test)]
+mod several;
+#[cfg(test)]
 mod stacks;
 mod streams;
 #[cfg(test)]

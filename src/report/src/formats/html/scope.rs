@@ -47,7 +47,7 @@ fn first_part(words: &str) -> &str {
 
 /// How the program was run.
 fn facts(report: &Report<'_>, input: &HtmlInput<'_>) -> Vec<(&'static str, String)> {
-    let entities = report.input.entities;
+    let entities = &*report.input.entities;
     let mut facts = Vec::new();
     if !input.command.is_empty() {
         let words = input.command.iter().map(|word| shell_word(word));

@@ -123,7 +123,7 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
     }
 
     fn tracks(&mut self) -> io::Result<()> {
-        let entities = self.report.input.entities;
+        let entities = &*self.report.input.entities;
         let mut descriptors = Vec::new();
         for process in entities.processes() {
             descriptors.push(TrackDescriptor {
