@@ -47,7 +47,10 @@ pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
         let report = judge(&concluded, options, &gate)?;
         tell(options, &report, Some(&concluded), &mut sources)
     } else {
-        tell(options, &judge_all(&files, options, &gate)?, None, &mut { sources })
+        match judge_all(&files, options, &gate) {
+            Some(report) => tell(options, &report, None, &mut { sources }),
+            None => Ok(ExitCode::UNREADABLE),
+        }
     }
 }
 

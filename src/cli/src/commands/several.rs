@@ -42,16 +42,12 @@ pub(super) fn judge<'a>(
 }
 
 /// One report over several traces. Those that cannot be read are named in it, as reasons why not
-/// everything was seen.
-///
-/// # Errors
-///
-/// No trace can be read; all but the first reason have been told then.
+/// everything was seen. `None` where none can be read, which has been told of each.
 pub(super) fn judge_all(
     files: &[PathBuf],
     options: &CheckOptions,
     gate: &Gate,
-) -> Result<Report<'static>, Error> {
+) -> Option<Report<'static>> {
     let mut several = Several::default();
     let mut too_large = BTreeSet::new();
     let mut unread = Vec::new();
@@ -73,12 +69,10 @@ pub(super) fn judge_all(
     });
     warn_of_large_images(&too_large.into_iter().collect::<Vec<_>>());
     if unread.len() == files.len() {
-        let mut unread = unread.into_iter();
-        let first = unread.next().unwrap_or_else(|| Error::Usage("name a trace".to_owned()));
-        unread.for_each(|error| warn(&error));
-        return Err(first);
+        unread.iter().for_each(|error| warn(error));
+        return None;
     }
-    several.finish().ok_or_else(|| Error::Usage("name a trace".to_owned()))
+    several.finish()
 }
 
 fn judge_one(file: &Path, options: &CheckOptions, gate: &Gate) -> Result<Judged, Error> {
