@@ -15,6 +15,7 @@ mod directories;
 mod ends;
 mod exit_codes;
 mod expected;
+mod fleet;
 mod googletest;
 mod hazards;
 mod host_accesses;
@@ -75,6 +76,7 @@ fn main() {
     replay::add(&mut trials);
     runners::add(&mut trials);
     launchers::add(&mut trials);
+    fleet::add(&mut trials);
     sanitizers::add(&mut trials);
     libtest_mimic::run(&arguments, trials).exit();
 }

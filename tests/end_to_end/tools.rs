@@ -41,6 +41,7 @@ pub(crate) const YAML: Tool =
 pub(crate) const PRE_COMMIT: Tool =
     Tool { program: "sh", arguments: &["-c", "pre-commit --version && git --version"] };
 pub(crate) const PYTHON: Tool = Tool { program: "python3", arguments: &["-c", "import ctypes"] };
+pub(crate) const DUCKDB: Tool = Tool { program: "python3", arguments: &["-c", "import duckdb"] };
 pub(crate) const PYTEST: Tool =
     Tool { program: "python3", arguments: &["-m", "pytest", "--version"] };
 pub(crate) const XDIST: Tool =

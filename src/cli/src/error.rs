@@ -38,6 +38,8 @@ pub(crate) enum Error {
     Trace(#[from] streamsan_store::Error),
     #[error("{}:{}:{}: {}", printable_path(path), source.line, source.column, source.message)]
     Syntax { path: PathBuf, source: streamsan_text::SyntaxError },
+    #[error(transparent)]
+    Tables(#[from] streamsan_tables::Error),
     #[error("cannot write: {0}")]
     Output(io::Error),
     #[error("{0}")]
@@ -75,7 +77,9 @@ impl Error {
             Self::Platform(..) | Self::Run { .. } | Self::RunUsage(_) | Self::Demo(_) => {
                 ExitCode::RUN_FAILED
             }
-            Self::Usage(_) | Self::Syntax { .. } | Self::Output(_) => ExitCode::USAGE,
+            Self::Usage(_) | Self::Syntax { .. } | Self::Tables(_) | Self::Output(_) => {
+                ExitCode::USAGE
+            }
             Self::Read { .. } | Self::Image { .. } | Self::Query(_) | Self::Trace(_) => {
                 ExitCode::UNREADABLE
             }

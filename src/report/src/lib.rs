@@ -37,7 +37,7 @@ mod upstream;
 
 pub use coverage::{Coverage, Measured, MeasuredKernel, UnreadKernels};
 pub use effect::Effect;
-pub use formats::{HtmlInput, Neighbourhood, PerfettoWriter};
+pub use formats::{FindingRow, HtmlInput, MemoryOfRow, Neighbourhood, PerfettoWriter, SideOfRow};
 pub use gate::{
     Baseline, Disposition, Gate, GateError, Suppression, Suppressions, Unused, Upstream,
 };

@@ -5,10 +5,11 @@ use super::explain::verify;
 use super::gate::{known_upstream, read_gate};
 use super::output::Stdout;
 use super::source_lines::SourceLines;
+use super::tables::export_tables;
 use super::trace::Concluded;
 use super::write_report::write_report;
 use crate::error::Error;
-use crate::options::{ExportOptions, ReportFile};
+use crate::options::{ExportFormat, ExportOptions, ReportFile};
 use streamsan_model::ExitCode;
 
 /// `streamsan export`.
@@ -21,8 +22,22 @@ pub(crate) fn export(options: &ExportOptions) -> Result<ExitCode, Error> {
     if options.gate.update_baseline {
         return Err(Error::Usage("a baseline is written by run and check only".to_owned()));
     }
+    let format = match options.format {
+        ExportFormat::Parquet => return export_tables(options),
+        ExportFormat::Report(format) => format,
+    };
+    let [file] = options.files.as_slice() else {
+        let format = format.description();
+        return Err(Error::Usage(format!(
+            "export writes the {format} form of one trace, and several are named; `streamsan check \
+             --report {format}=FILE` makes one report of them, and --format parquet tables"
+        )));
+    };
+    if options.jobs.is_some() {
+        return Err(Error::Usage("--jobs is for --format parquet".to_owned()));
+    }
     let gate = read_gate(&options.gate)?;
-    let concluded = Concluded::open(&options.file, false)?;
+    let concluded = Concluded::open(file, false)?;
     let mut report =
         concluded.report_with(options.threshold.fail_on, known_upstream(&options.gate));
     report.hold_against(&gate);
@@ -30,7 +45,6 @@ pub(crate) fn export(options: &ExportOptions) -> Result<ExitCode, Error> {
         let groups = report.groups().to_vec();
         verify(&concluded, &mut report, &groups)?;
     }
-    let format = options.format;
     let mut sources =
         SourceLines::below(&options.source_root)?.with_demo(concluded.trace.is_demo());
     match &options.output {

@@ -37,6 +37,7 @@ mod source_lines;
 mod stats;
 mod stored;
 mod suppress;
+mod tables;
 mod trace;
 mod traces;
 mod tsan_stub;

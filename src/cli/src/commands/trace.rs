@@ -7,10 +7,12 @@ use super::write_report::Whole;
 use super::{analyse_with, warn_of_large_images};
 use crate::error::Error;
 use indicatif::ProgressDrawTarget;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -149,12 +151,30 @@ impl Trace {
     ///
     /// A stored trace that cannot be read.
     pub(super) fn analyse(&self, options: Options, sink: &mut dyn Sink) -> Result<Entities, Error> {
+        self.analyse_while(options, sink, |_| ControlFlow::Continue(()))
+    }
+
+    /// Analyses the trace while `seen`, which gets each item first, has not had enough.
+    ///
+    /// # Errors
+    ///
+    /// A stored trace that cannot be read.
+    fn analyse_while(
+        &self,
+        options: Options,
+        sink: &mut dyn Sink,
+        mut seen: impl FnMut(&TraceItem) -> ControlFlow<()>,
+    ) -> Result<Entities, Error> {
         match self {
-            Self::Text { trace, .. } => Ok(analyse_with(options, &trace.items, None, sink).1),
+            Self::Text { trace, .. } => {
+                let items = trace.items.iter().take_while(|&item| seen(item).is_continue());
+                Ok(analyse_with(options, items, None, sink).1)
+            }
             Self::Stored(reader) => {
                 let mut failure = None;
                 let items = reader.items();
                 let items = items.map_while(|item| item.map_err(|e| failure = Some(e)).ok());
+                let items = items.take_while(|item| seen(item).is_continue());
                 let operations = Some(reader.counts()?.operations);
                 let (_, entities) = analyse_with(options, items, operations, sink);
                 match failure {
@@ -255,12 +275,20 @@ impl Trace {
     /// # Errors
     ///
     /// A stored trace that cannot be read.
-    fn conclude(self, file: &Path, strict: bool) -> Result<(Concluded, Vec<PathBuf>), Error> {
+    pub(super) fn conclude(
+        self,
+        file: &Path,
+        strict: bool,
+        watch: &mut dyn Watch,
+    ) -> Result<(Concluded, Vec<PathBuf>), Error> {
+        let watch = RefCell::new(watch);
         let mut again = FoundAgain::new(&self, strict)?;
         let mut options = self.options(strict)?;
         // A stored trace may be of any length.
         options.forgets = matches!(self, Self::Stored(_));
-        let mut entities = self.analyse(options, &mut again)?;
+        let mut sink = Watched { again: &mut again, watch: &watch };
+        let seen = |item: &TraceItem| watch.borrow_mut().item(item);
+        let mut entities = self.analyse_while(options, &mut sink, seen)?;
         let mut findings = std::mem::take(&mut again.folding.0);
         let mut too_large = Vec::new();
         if matches!(self, Self::Stored(_)) {
@@ -329,6 +357,47 @@ impl Sink for Edges {
     fn lint(&mut self, _: Lint) {}
 }
 
+/// What somebody wants to see of a trace while it is analysed.
+pub(super) trait Watch {
+    /// Gets each item before it is analysed, and says whether the analysis is to go on.
+    fn item(&mut self, item: &TraceItem) -> ControlFlow<()>;
+
+    /// Gets each edge as it is found.
+    fn edge(&mut self, edge: &Edge);
+}
+
+/// Sees nothing.
+struct Nobody;
+
+impl Watch for Nobody {
+    fn item(&mut self, _: &TraceItem) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn edge(&mut self, _: &Edge) {}
+}
+
+/// Hands edges on to whoever watches.
+struct Watched<'w, 's> {
+    again: &'w mut FoundAgain,
+    watch: &'w RefCell<&'s mut dyn Watch>,
+}
+
+impl Sink for Watched<'_, '_> {
+    fn edge(&mut self, edge: &Edge) {
+        self.watch.borrow_mut().edge(edge);
+        self.again.edge(edge);
+    }
+
+    fn finding(&mut self, finding: Finding) {
+        self.again.finding(finding);
+    }
+
+    fn lint(&mut self, lint: Lint) {
+        self.again.lint(lint);
+    }
+}
+
 /// A trace with what was found in it.
 pub(super) struct Concluded {
     pub(super) trace: Trace,
@@ -358,7 +427,7 @@ impl Concluded {
     ///
     /// As [`Concluded::open`].
     pub(super) fn open_quietly(file: &Path, strict: bool) -> Result<(Self, Vec<PathBuf>), Error> {
-        Trace::open(file)?.conclude(file, strict)
+        Trace::open(file)?.conclude(file, strict, &mut Nobody)
     }
 
     /// The trace for the forms that show all of it.

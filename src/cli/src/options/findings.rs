@@ -4,7 +4,9 @@ use super::arguments::words;
 use super::{ReportFormat, ThresholdOption};
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::str::FromStr;
 use streamsan_report::{Detail, TextOptions};
 
 /// The lists that findings are held against, and how many findings are printed.
@@ -98,27 +100,56 @@ impl Listed {
     }
 }
 
+/// What a trace is exported as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExportFormat {
+    /// A form of the report.
+    Report(ReportFormat),
+    /// Tables in Parquet files.
+    Parquet,
+}
+
+impl ExportFormat {
+    const PARQUET: &'static str = "parquet";
+
+    fn words() -> impl Iterator<Item = &'static str> {
+        let reports = ReportFormat::ALL.iter().map(|format| format.description());
+        reports.chain([Self::PARQUET])
+    }
+}
+
+impl FromStr for ExportFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == Self::PARQUET { Ok(Self::Parquet) } else { text.parse().map(Self::Report) }
+    }
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "The form goes to standard output.\n\nExit code:\n  \
     0  written, whatever was found\n  \
     2  usage or syntax error\n  \
-    5  the trace cannot be read or is too new")]
+    5  a trace cannot be read or is too new; the tables of the others are written")]
 pub(crate) struct ExportOptions {
-    /// The trace
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
-    /// text, json, sarif, junit, html, github, github-summary, codequality, perfetto or dot
+    /// The trace; with --format parquet several traces, or directories of them
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// text, json, sarif, junit, html, github, github-summary, codequality, perfetto or dot; or
+    /// parquet, tables for engines that ask across many traces
     #[arg(
         long,
         value_name = "FORMAT",
-        value_parser = words(ReportFormat::ALL.iter().map(|format| format.description()))
-            .try_map(|word| word.parse::<ReportFormat>()),
+        value_parser = words(ExportFormat::words()).try_map(|word| word.parse::<ExportFormat>()),
         hide_possible_values = true
     )]
-    pub(crate) format: ReportFormat,
-    /// Write into a file instead
-    #[arg(short, long, value_name = "FILE")]
+    pub(crate) format: ExportFormat,
+    /// Write into a file instead; tables go into this directory
+    #[arg(short, long, value_name = "FILE|DIR")]
     pub(crate) output: Option<PathBuf>,
+    /// parquet: traces that are read at the same time; all processors that may be used, unless given
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
     /// text and html: quote lines of source files below this directory; may be given several times.
     /// Without it, those below the current directory
     #[arg(long, value_name = "DIR")]

@@ -20,7 +20,8 @@ pub(crate) use arguments::{
 };
 pub(crate) use color::Coloring;
 pub(crate) use findings::{
-    AdviseOptions, DiffOptions, ExplainOptions, ExportOptions, GateOptions, Listed, SuppressOptions,
+    AdviseOptions, DiffOptions, ExplainOptions, ExportFormat, ExportOptions, GateOptions, Listed,
+    SuppressOptions,
 };
 pub(crate) use host_accesses::HostAccesses;
 pub(crate) use mcp::McpOptions;

@@ -4,6 +4,7 @@ use crate::formats::{Bench, corpus};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -131,4 +132,69 @@ fn an_interrupt_ends_it_at_once() {
     let status = child.wait().expect("it ends");
     assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{status}");
     drop(pipe);
+}
+
+/// All files below a directory, by their names.
+fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(directory).expect("readable") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            found.extend(contents(&path));
+        } else {
+            let bytes = fs::read(&path).expect("readable");
+            found.insert(path, bytes);
+        }
+    }
+    found
+}
+
+/// Tables of many traces are the same whatever writes them, and a trace that cannot be read keeps
+/// nothing from the others.
+#[test]
+fn tables_of_many_traces() {
+    let bench = Bench::new();
+    let mut files: Vec<String> =
+        corpus_traces().iter().step_by(20).map(|path| path.display().to_string()).collect();
+    files.push(corpus("recorded").display().to_string());
+    let export = |directory: &str, jobs: &str, more: &[&str], code: i32| {
+        let mut arguments = vec!["export", "--format", "parquet", "-o", directory, "--jobs", jobs];
+        arguments.extend(files.iter().map(String::as_str).chain(more.iter().copied()));
+        assert_eq!(bench.run(&arguments, code), "");
+    };
+    let tables = || {
+        let all = contents(&bench.file("tables"));
+        fs::remove_dir_all(bench.file("tables")).expect("it is there");
+        all
+    };
+    export("tables", "1", &[], 0);
+    let one = tables();
+    assert!(one.len() > 12 * files.len(), "a directory is several traces");
+    export("tables", "5", &[], 0);
+    assert!(tables() == one);
+    bench.write("torn.db", "torn");
+    export("tables", "2", &["torn.db", "gone.db"], 5);
+    assert_eq!(tables().len(), one.len());
+}
+
+#[test]
+fn exports_that_say_nothing_are_refused() {
+    let bench = Bench::new();
+    bench.write("clean.trace", "stream s1\n");
+    for arguments in [
+        &["--format", "parquet", "clean.trace"][..],
+        &["--format", "parquet", "-o", "tables", "--verify", "clean.trace"],
+        &["--format", "parquet", "-o", "tables", "--source-root", ".", "clean.trace"],
+        &["--format", "parquet", "-o", "tables", "."],
+        &["--format", "json", "clean.trace", "clean.trace"],
+        &["--format", "json", "--jobs", "2", "clean.trace"],
+        &["--format", "arrow", "clean.trace"],
+        &["--format", "json"],
+    ] {
+        let output = bench.output(&[&["export"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{arguments:?}");
+    }
+    assert!(!bench.file("tables").exists());
+    bench.run(&["export", "--format", "parquet", "-o", "tables", "gone.trace"], 5);
 }

@@ -7,9 +7,11 @@ pub(crate) mod html;
 pub(crate) mod junit;
 pub(crate) mod perfetto;
 mod place;
+mod rows;
 pub(crate) mod sarif;
 mod words;
 
 pub use dot::Neighbourhood;
 pub use html::HtmlInput;
 pub use perfetto::PerfettoWriter;
+pub use rows::{FindingRow, MemoryOfRow, SideOfRow};
