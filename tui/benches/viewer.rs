@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use streamsan_model::*;
 use streamsan_store::{Meta, Reader, Writer};
-use streamsan_tui::query::{Answer, Numbered, Worker};
+use streamsan_tui::query::{Answer, Numbered, Source, Worker};
 use streamsan_tui::{State, Theme, render};
 
 const STREAMS: u64 = 64;
@@ -325,7 +325,9 @@ fn view(path: &Path) -> ExitCode {
     let reader = Reader::open(path).expect("it was just written");
     let (sender, answers) = channel();
     let explain = Box::new(|finding: &Finding| finding.class.description().to_owned());
-    let worker = Worker::start(Box::new(reader), explain, sender).expect("a thread starts");
+    let source = Source { query: Box::new(reader), explain };
+    let worker = Worker::start(vec![source], move |answer| sender.send(answer).is_ok())
+        .expect("a thread starts");
     let state = State::new("long.db", (width, height));
     let buffer = Buffer::empty(Rect { x: 0, y: 0, width, height });
     let mut session = Session { state, worker, answers, buffer };

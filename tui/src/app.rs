@@ -2,9 +2,10 @@
 
 use crate::editor::{self, Editor};
 use crate::live::Run;
-use crate::query::{Answer, Numbered, Worker};
-use crate::state::{Effect, SourceLine};
-use crate::{Explain, IsKnownUpstream, State, Theme, render, view};
+use crate::query::{Answer, Numbered, Source, Worker};
+use crate::scene::Scene;
+use crate::state::{Changes, Effect, Label, SourceLine};
+use crate::{IsKnownUpstream, Pair, State, Theme, view};
 use crossterm::clipboard::CopyToClipboard;
 use crossterm::cursor::{Hide, Show};
 use crossterm::event::{self, DisableMouseCapture, EnableMouseCapture, Event, KeyEventKind};
@@ -26,7 +27,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use streamsan_model::TraceQuery;
 
 /// Between two looks at a run that goes on.
 const LOOK: Duration = Duration::from_millis(150);
@@ -38,25 +38,33 @@ const LEAVING: Duration = Duration::from_millis(2);
 /// The messages that the loop waits for.
 enum AppMessage {
     Event(io::Result<Event>),
-    Answer(Numbered<Answer>),
+    /// Of the worker of a side.
+    Answer(usize, Numbered<Answer>),
 }
 
-impl From<Numbered<Answer>> for AppMessage {
-    fn from(answer: Numbered<Answer>) -> Self {
-        Self::Answer(answer)
-    }
+/// A worker whose answers are messages of the loop.
+fn worker(sources: Vec<Source>, side: usize, messages: &Sender<AppMessage>) -> io::Result<Worker> {
+    let messages = messages.clone();
+    Worker::start(sources, move |answer| messages.send(AppMessage::Answer(side, answer)).is_ok())
 }
 
 /// A trace to show.
-pub struct Viewer {
+#[derive(Debug)]
+pub struct Trace {
     /// The trace.
-    pub query: Box<dyn TraceQuery + Send>,
-    /// The words about a finding.
-    pub explain: Explain,
+    pub source: Source,
+    /// What it is called.
+    pub label: Label,
+}
+
+/// What to show, and how.
+pub struct Viewer {
+    /// The traces, at least one.
+    pub traces: Vec<Trace>,
+    /// The clock by which several traces are aligned, in words.
+    pub clock: String,
     /// Which races do not count.
     pub is_known_upstream: IsKnownUpstream,
-    /// The name of the trace.
-    pub title: String,
     /// Colours and glyphs.
     pub theme: Theme,
     /// A finding to begin with, by its id in reports.
@@ -69,7 +77,7 @@ pub struct Viewer {
 
 impl std::fmt::Debug for Viewer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Viewer").field("title", &self.title).finish_non_exhaustive()
+        f.debug_struct("Viewer").field("traces", &self.traces).finish_non_exhaustive()
     }
 }
 
@@ -142,29 +150,63 @@ impl Drop for TerminalScreen {
 /// Errors of the terminal. A trace that cannot be read is reported on the screen.
 pub fn run(viewer: Viewer) -> io::Result<()> {
     let (sender, messages) = channel();
-    let worker = Worker::start(viewer.query, viewer.explain, sender.clone())?;
+    let (sources, labels) =
+        viewer.traces.into_iter().map(|trace| (trace.source, trace.label)).unzip();
+    let workers = [worker(sources, 0, &sender)?];
+    let scene = |size| {
+        let mut state = State::of_traces(labels, size);
+        state.clock = viewer.clock;
+        state.is_known_upstream = Some(viewer.is_known_upstream);
+        if let Some(race) = viewer.race {
+            state.start_at(race);
+        }
+        if viewer.run.is_some() {
+            state.begin_live();
+        }
+        Scene::One(Box::new(state))
+    };
+    let run = viewer.run.as_deref();
+    show(&workers, (sender, &messages), scene, (viewer.theme, viewer.panic_after), run)
+}
+
+/// Shows two traces beside each other, and what became of their findings, until the user leaves.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_pair(viewer: Viewer, changes: Changes) -> io::Result<()> {
+    let two: Result<[Trace; 2], _> = viewer.traces.try_into();
+    let Ok([before, after]) = two else {
+        return Err(io::Error::other("two traces are shown beside each other"));
+    };
+    let (sender, messages) = channel();
+    let workers =
+        [worker(vec![before.source], 0, &sender)?, worker(vec![after.source], 1, &sender)?];
+    let scene = |size| {
+        let mut pair = Pair::new([before.label, after.label], changes, size);
+        for state in &mut pair.sides {
+            state.is_known_upstream = Some(viewer.is_known_upstream);
+        }
+        Scene::Two(Box::new(pair))
+    };
+    show(&workers, (sender, &messages), scene, (viewer.theme, viewer.panic_after), None)
+}
+
+fn show(
+    workers: &[Worker],
+    (sender, messages): (Sender<AppMessage>, &Receiver<AppMessage>),
+    scene: impl FnOnce((u16, u16)) -> Scene,
+    (theme, panic_after): (Theme, Option<u32>),
+    run: Option<&dyn Run>,
+) -> io::Result<()> {
     let mut screen = TerminalScreen::enter()?;
     // Ends before the terminal is restored: later input is not the viewer's.
     let keyboard = Keyboard { reader: Some(TerminalReader::start(sender.clone())?), sender };
     let size = screen.terminal.size()?;
-    let mut state = State::new(viewer.title, (size.width, size.height));
-    state.is_known_upstream = Some(viewer.is_known_upstream);
-    if let Some(race) = viewer.race {
-        state.start_at(race);
-    }
-    if viewer.run.is_some() {
-        state.begin_live();
-    }
-    let mut turns = Turns {
-        worker: &worker,
-        messages: &messages,
-        theme: viewer.theme,
-        run: viewer.run.as_deref(),
-        panic_after: viewer.panic_after,
-        screen: &mut screen,
-        keyboard,
-    };
-    let result = turns.turn(&mut state);
+    let mut scene = scene((size.width, size.height));
+    let mut turns =
+        Turns { workers, messages, theme, run, panic_after, screen: &mut screen, keyboard };
+    let result = turns.turn(&mut scene);
     drop(turns);
     drop(screen);
     result
@@ -269,7 +311,7 @@ fn wait_for_input(wait: Duration) -> io::Result<()> {
 
 /// Everything that the loop has to do with, but the state.
 struct Turns<'a> {
-    worker: &'a Worker,
+    workers: &'a [Worker],
     messages: &'a Receiver<AppMessage>,
     theme: Theme,
     run: Option<&'a dyn Run>,
@@ -279,23 +321,25 @@ struct Turns<'a> {
 }
 
 impl Turns<'_> {
-    fn turn(&mut self, state: &mut State) -> io::Result<()> {
+    fn turn(&mut self, scene: &mut Scene) -> io::Result<()> {
         let mut looked: Option<Instant> = None;
         for frame in 1.. {
             if let Some(run) = self.run
                 && looked.is_none_or(|last| last.elapsed() >= LOOK)
             {
                 looked = Some(Instant::now());
-                state.look(run.standing(), || run.output());
+                scene.front_mut().look(run.standing(), || run.output());
             }
-            state.take_requests().into_iter().for_each(|request| self.worker.ask(request));
-            for effect in state.take_effects() {
-                self.carry_out(effect, state)?;
+            for (side, request) in scene.take_requests() {
+                self.workers[side].ask(request);
             }
-            if state.quit {
+            for effect in scene.take_effects() {
+                self.carry_out(effect, scene)?;
+            }
+            if scene.quit() {
                 return Ok(());
             }
-            self.draw(state)?;
+            self.draw(scene)?;
             assert!(self.panic_after != Some(frame), "a panic was asked for");
             // Everything that has come since the last frame goes into the next one.
             let first = match self.run {
@@ -309,17 +353,14 @@ impl Turns<'_> {
             };
             for message in first.into_iter().chain(self.messages.try_iter()) {
                 match message {
-                    AppMessage::Answer(Numbered { value: Answer::Broken, .. }) => {
+                    AppMessage::Answer(_, Numbered { value: Answer::Broken, .. }) => {
                         return Err(io::Error::other("the thread that reads the trace failed"));
                     }
-                    AppMessage::Answer(answer) => state.receive(answer),
+                    AppMessage::Answer(side, answer) => scene.receive(side, answer),
                     AppMessage::Event(event) => match event? {
-                        Event::Key(key) if key.kind != KeyEventKind::Release => state.key(key),
-                        Event::Mouse(mouse) => state.mouse(mouse),
-                        Event::Resize(width, height) => {
-                            state.resize(width, height);
-                            state.ask_for_screen();
-                        }
+                        Event::Key(key) if key.kind != KeyEventKind::Release => scene.key(key),
+                        Event::Mouse(mouse) => scene.mouse(mouse),
+                        Event::Resize(width, height) => scene.resize(width, height),
                         _ => {}
                     },
                 }
@@ -329,7 +370,7 @@ impl Turns<'_> {
     }
 
     /// Draws a frame, unless a panic has taken the screen away.
-    fn draw(&mut self, state: &State) -> io::Result<()> {
+    fn draw(&mut self, scene: &Scene) -> io::Result<()> {
         let _drawing = DRAWING.lock().unwrap_or_else(PoisonError::into_inner);
         if IS_RESTORED.load(Ordering::Acquire) {
             return Ok(());
@@ -338,18 +379,19 @@ impl Turns<'_> {
         let theme = self.theme;
         let drawn = self.screen.terminal.draw(|frame| {
             let area = frame.area();
-            render(state, theme, area, frame.buffer_mut());
+            scene.draw(theme, area, frame.buffer_mut());
         });
         IS_DRAWING.set(false);
         drawn.map(drop)
     }
 
-    fn carry_out(&mut self, effect: Effect, state: &mut State) -> io::Result<()> {
+    fn carry_out(&mut self, effect: Effect, scene: &mut Scene) -> io::Result<()> {
         match effect {
             Effect::Copy => {
-                let text = view::selected_text(state);
+                let text = view::selected_text(scene.front());
                 execute!(io::stdout(), CopyToClipboard::to_clipboard_from(&text))?;
-                state.tell(format!("copied {} characters", text.chars().count()));
+                let count = text.chars().count();
+                scene.front_mut().tell(format!("copied {count} characters"));
             }
             Effect::Mouse(true) => execute!(io::stdout(), EnableMouseCapture)?,
             Effect::Mouse(false) => execute!(io::stdout(), DisableMouseCapture)?,
@@ -358,17 +400,17 @@ impl Turns<'_> {
                     run.interrupt();
                 }
             }
-            Effect::Edit(place) => self.edit(&place, state)?,
+            Effect::Edit(place) => self.edit(&place, scene)?,
         }
         Ok(())
     }
 
     /// Lends the terminal to the user's editor.
-    fn edit(&mut self, place: &SourceLine, state: &mut State) -> io::Result<()> {
+    fn edit(&mut self, place: &SourceLine, scene: &mut Scene) -> io::Result<()> {
         let editor = match Editor::at(place) {
             Ok(editor) => editor,
             Err(error) => {
-                state.fail(error.to_string());
+                scene.front_mut().fail(error.to_string());
                 return Ok(());
             }
         };
@@ -383,16 +425,15 @@ impl Turns<'_> {
         self.screen.lend(|| result = editor.run())?;
         self.keyboard.reader = Some(TerminalReader::start(self.keyboard.sender.clone())?);
         interrupted.store(true, Ordering::Release);
-        if state.mouse {
+        if scene.front().mouse {
             execute!(io::stdout(), EnableMouseCapture)?;
         }
         let size = self.screen.terminal.size()?;
-        state.resize(size.width, size.height);
+        scene.resize(size.width, size.height);
         match result {
-            Ok(()) => state.tell(editor::told(place)),
-            Err(error) => state.fail(error.to_string()),
+            Ok(()) => scene.front_mut().tell(editor::told(place)),
+            Err(error) => scene.front_mut().fail(error.to_string()),
         }
-        state.ask_for_screen();
         Ok(())
     }
 }

@@ -113,6 +113,9 @@ table! {
         Centre "centre" [char('f')] "f" "Centre on the selected operation; again: zoom to it.";
         SwitchAxis "axis" [char('x')] "x" "Switch the axis: issue order, host issue time, logical order.";
         Follow "follow" [char('F')] "F" "Of a program that runs: follow the end of its trace, or stop; moving away stops too.";
+        ShiftLeft "shift-left" [char('{')] "{" "Of several traces: shift that of the selected row left by a column (a position, where that is wider) against the others.";
+        ShiftRight "shift-right" [char('}')] "}" "Shift it right.";
+        Align "align" [char('&')] "&" "Of several traces: shift that of the selected operation so that it lies under the begin of the area (v), an operation of another trace.";
     }
     Selection {
         PreviousOperation "previous" [char('h'), key(Left), char(',')] "h ← ," "Select the previous operation of the row.";
@@ -125,6 +128,8 @@ table! {
         HalfPageDown "half-page-down" [control('d'), key(PageDown)] "Ctrl-d PageDown" "Go down by half a screen.";
         FirstRow "top" [char('g')] after 'g' "gg" "Go to the first row.";
         LastRow "bottom" [char('G')] "G" "Go to the last row.";
+        NextTrace "next-trace" [char('t')] "t" "Of several traces: go to the next one.";
+        PreviousTrace "previous-trace" [char('T')] "T" "Go to the previous trace.";
         Search "search" [char('/')] "/" "Search kernels and entry points; #N goes to an operation.";
         SearchNext "search-next" [char('n')] "n" "Find the next operation that matches the search or the filter.";
         SearchPrevious "search-previous" [char('N')] "N" "Find the previous operation that matches the search or the filter.";

@@ -2,9 +2,11 @@
 //! key away.
 //!
 //! - [`State`] changes by keys, the mouse and answers alone, and never waits.
-//! - [`query`] puts its questions to the trace in a thread of their own; a newer question interrupts
+//! - [`query`] puts its questions to the traces in a thread of their own; a newer question interrupts
 //!   an older one.
+//! - [`traces`] lays several traces beside each other, the ranks of a job.
 //! - [`render`] is a function of the state.
+//! - [`Pair`] shows two traces beside each other, what came and what went between them.
 //! - A running recording ([`live`]) is read a few times a second; new operations come beside those
 //!   that are on the screen.
 //! - The key table ([`TABLE`]) is the one place that knows keys; the help and `docs/keys.md` are
@@ -22,13 +24,17 @@ mod editor;
 mod keys;
 pub mod live;
 mod names;
+mod pair;
 pub mod query;
+mod scene;
 pub mod state;
 mod theme;
+pub mod traces;
 mod view;
 
-pub use app::{Viewer, run};
+pub use app::{Trace, Viewer, run, run_pair};
 pub use keys::{Binding, Command, Key, MOUSE, Section, TABLE, command_for, keys_document};
+pub use pair::{Pair, render_pair};
 pub use state::State;
 pub use theme::{Glyphs, Palette, Theme};
 pub use view::render;

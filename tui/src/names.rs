@@ -94,6 +94,17 @@ pub(crate) fn position(axis: Axis, at: u64) -> String {
     }
 }
 
+/// How far a trace is shifted.
+pub(crate) fn shift(axis: Axis, by: i64) -> String {
+    let sign = if by < 0 { "-" } else { "+" };
+    let by = by.unsigned_abs();
+    match axis {
+        Axis::Issue => format!("{sign}{}", plural(by, "call")),
+        Axis::Time => format!("{sign}{}", duration(by)),
+        Axis::Logical => format!("{sign}{} deep", number(by)),
+    }
+}
+
 /// A distance on an axis.
 pub(crate) fn distance(axis: Axis, by: u64) -> String {
     match axis {

@@ -5,15 +5,14 @@
 //! state can drop answers that come too late.
 
 use crate::Explain;
-use std::sync::mpsc::Sender;
+use crate::traces::{LaneRef, OpRef, Opened};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use streamsan_model::{
-    AllocationId, Axis, CallCount, Cell, Detail, Finding, Footprint, FootprintBy, Grid, History,
-    Hits, Interrupt, LaneId, Lifetime, OpFilter, OpSeq, Overview, Place, QueryError, StreamId,
-    StreamNames, Strip, TraceQuery,
+    AllocationId, Axis, CallCount, CallNumber, Cell, Detail, Finding, Footprint, FootprintBy, Grid,
+    History, Hits, Interrupt, LaneId, Lifetime, OpFilter, OpSeq, Overview, Place, QueryError,
+    Strip, TraceQuery,
 };
-use streamsan_names::printable;
 
 /// Kinds of questions, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,53 +37,72 @@ pub enum Slot {
     Footprint,
     /// The operations that a filter finds.
     Hits,
+    /// Which of the calls of its name an operation is.
+    CallNumber,
     /// The news of a trace that is being recorded.
     Refresh,
 }
 
 impl Slot {
     /// Number of kinds.
-    pub const COUNT: usize = 11;
+    pub const COUNT: usize = 12;
 }
 
 /// Which operation to select.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// This one.
-    Op(OpSeq),
+    Op(OpRef),
     /// Some steps along a row from here: forwards above 0, as far as there are any.
-    Steps { lane: LaneId, from: OpSeq, steps: i64 },
-    /// The nearest one of a row.
-    Nearest { lane: LaneId, axis: Axis, at: u64 },
-    /// The next one (the previous one) whose name contains the text, from the other end of the
-    /// trace if there is none.
-    Match { text: String, from: OpSeq, forward: bool },
+    Steps { lane: LaneRef, from: OpSeq, steps: i64 },
+    /// The nearest one of a row; the position is one of the row's trace.
+    Nearest { lane: LaneRef, axis: Axis, at: u64 },
+    /// The next one (the previous one) whose name contains the text: in the trace of `from`, then in
+    /// the traces behind it, then from the other end.
+    Match { text: String, from: OpRef, forward: bool },
+    /// The one of a row with this name and number.
+    Call { lane: LaneRef, call: CallNumber },
 }
 
-/// A question.
+/// The rows of a trace that are on the screen, with its part of the screen's grid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceRows {
+    /// The trace, a place in the list of traces.
+    pub trace: usize,
+    /// The grid in the positions of the trace.
+    pub grid: Grid,
+    /// Columns of the screen before those of the grid.
+    pub before: u32,
+    /// The rows.
+    pub lanes: Vec<LaneId>,
+}
+
+/// A question. A number before the other parts is that of the trace.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// See [`Slot::Open`].
     Open,
     /// See [`Slot::Select`].
     Select(Target),
-    /// See [`Slot::Strips`].
-    Strips(Grid, Vec<LaneId>),
-    /// See [`Slot::Minimap`].
+    /// See [`Slot::Strips`]: the screen's grid, and each trace's part of it.
+    Strips(Grid, Vec<TraceRows>),
+    /// See [`Slot::Minimap`]. The columns are those of each trace alone.
     Minimap(Axis, u32),
     /// See [`Slot::Explain`].
-    Explain(Box<Finding>),
+    Explain(usize, Box<Finding>),
     /// See [`Slot::History`].
-    History(AllocationId),
+    History(usize, AllocationId),
     /// See [`Slot::Allocations`].
-    Allocations,
+    Allocations(usize),
     /// See [`Slot::Calls`].
-    Calls,
+    Calls(usize),
     /// See [`Slot::Footprint`].
-    Footprint(FootprintBy, u32),
-    /// See [`Slot::Hits`].
-    Hits(OpFilter),
-    /// See [`Slot::Refresh`].
+    Footprint(usize, FootprintBy, u32),
+    /// See [`Slot::Hits`]: a filter for each trace, whose ids are those of the trace.
+    Hits(Vec<OpFilter>),
+    /// See [`Slot::CallNumber`].
+    CallNumber(OpRef),
+    /// See [`Slot::Refresh`]. Only a single trace is one that goes on.
     Refresh,
 }
 
@@ -96,66 +114,14 @@ impl Request {
             Self::Select(_) => Slot::Select,
             Self::Strips(..) => Slot::Strips,
             Self::Minimap(..) => Slot::Minimap,
-            Self::Explain(_) => Slot::Explain,
-            Self::History(_) => Slot::History,
-            Self::Allocations => Slot::Allocations,
-            Self::Calls => Slot::Calls,
+            Self::Explain(..) => Slot::Explain,
+            Self::History(..) => Slot::History,
+            Self::Allocations(_) => Slot::Allocations,
+            Self::Calls(_) => Slot::Calls,
             Self::Footprint(..) => Slot::Footprint,
             Self::Hits(_) => Slot::Hits,
+            Self::CallNumber(_) => Slot::CallNumber,
             Self::Refresh => Slot::Refresh,
-        }
-    }
-}
-
-/// The data that is known once a trace is open.
-#[derive(Clone, Debug)]
-pub struct Opened {
-    /// The overview of the trace.
-    pub overview: Overview,
-    /// The names of its streams.
-    streams: StreamNames,
-    /// All findings, by the later operation.
-    pub findings: Vec<Finding>,
-    /// Where their sides are drawn.
-    pub places: Places,
-}
-
-impl Opened {
-    pub(crate) fn new(overview: Overview, findings: Vec<Finding>, places: Places) -> Self {
-        let streams = StreamNames::of(&overview.entities, printable);
-        Self { overview, streams, findings, places }
-    }
-
-    /// Takes a newer overview, answers the old one.
-    pub(crate) fn replace_overview(&mut self, overview: Overview) -> Overview {
-        self.streams = StreamNames::of(&overview.entities, printable);
-        std::mem::replace(&mut self.overview, overview)
-    }
-
-    /// The name of a stream, as the report has it.
-    pub(crate) fn stream(&self, id: StreamId) -> String {
-        self.streams.name(id, &self.overview.entities)
-    }
-
-    /// The same as the object of a sentence: `the default stream`.
-    pub(crate) fn the_stream(&self, id: StreamId) -> String {
-        let name = self.stream(id);
-        if name.starts_with("stream ") { name } else { format!("the {name}") }
-    }
-
-    /// The stream of an access or an operation, or the host.
-    pub(crate) fn side(&self, id: Option<StreamId>) -> String {
-        id.map_or_else(|| "host".to_owned(), |id| self.stream(id))
-    }
-
-    /// The name of a row.
-    pub(crate) fn lane(&self, id: LaneId) -> String {
-        match id {
-            LaneId::Stream(id) => self.stream(id),
-            LaneId::Host(id) => match self.overview.entities.thread(id) {
-                Some(thread) => format!("thread {}", thread.tid),
-                None => format!("thread {id}"),
-            },
         }
     }
 }
@@ -181,26 +147,28 @@ pub struct Fresh {
 /// An answer.
 #[derive(Debug)]
 pub enum Answer {
-    /// To [`Request::Open`].
-    Opened(Box<Opened>),
-    /// To [`Request::Select`]; `None` where there is no such operation.
-    Selected(Option<Box<Detail>>),
-    /// To [`Request::Strips`].
-    Strips(Grid, Vec<Strip>),
-    /// To [`Request::Minimap`].
-    Minimap(Axis, Vec<Cell>),
+    /// To [`Request::Open`]: every trace.
+    Opened(Vec<Opened>),
+    /// To [`Request::Select`], with the trace; `None` where there is no such operation.
+    Selected(Option<(usize, Box<Detail>)>),
+    /// To [`Request::Strips`]: of each trace, with the columns of the screen before its own.
+    Strips(Grid, Vec<(usize, u32, Vec<Strip>)>),
+    /// To [`Request::Minimap`]: of each trace.
+    Minimap(Axis, Vec<Vec<Cell>>),
     /// To [`Request::Explain`].
     Explained(String),
     /// To [`Request::History`].
-    History(Option<Box<History>>),
+    History(usize, Option<Box<History>>),
     /// To [`Request::Allocations`].
-    Allocations(Vec<Lifetime>),
+    Allocations(usize, Vec<Lifetime>),
     /// To [`Request::Calls`].
-    Calls(Vec<CallCount>),
+    Calls(usize, Vec<CallCount>),
     /// To [`Request::Footprint`].
-    Footprint(FootprintBy, Box<Footprint>),
-    /// To [`Request::Hits`].
-    Hits(Box<Hits>),
+    Footprint(usize, FootprintBy, Box<Footprint>),
+    /// To [`Request::Hits`]: of each trace.
+    Hits(Vec<Hits>),
+    /// To [`Request::CallNumber`].
+    CallNumber(OpRef, Option<CallNumber>),
     /// To [`Request::Refresh`].
     Refreshed(Box<Fresh>),
     /// The question failed.
@@ -223,35 +191,82 @@ pub struct Numbered<T> {
 /// Allocations that the memory pane lists.
 const ALLOCATIONS: u32 = 1000;
 
+/// A trace that answers questions, and the words about its findings.
+pub struct Source {
+    /// The trace.
+    pub query: Box<dyn TraceQuery + Send>,
+    /// The words about a finding.
+    pub explain: Explain,
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").finish_non_exhaustive()
+    }
+}
+
 /// Answers a question, here and now.
-pub fn answer(query: &dyn TraceQuery, explain: &mut Explain, request: &Request) -> Answer {
-    let mut answer = || -> Result<Answer, QueryError> {
-        Ok(match request {
-            Request::Open => Answer::Opened(Box::new(Opened::new(
-                query.overview()?,
-                query.findings()?,
-                query.finding_places()?,
-            ))),
-            Request::Select(target) => {
-                let detail = find(query, target)?.map(|g| query.detail(g)).transpose()?;
-                Answer::Selected(detail.flatten().map(Box::new))
-            }
-            Request::Strips(grid, lanes) => Answer::Strips(*grid, query.strips(*grid, lanes)?),
-            Request::Minimap(axis, columns) => {
-                Answer::Minimap(*axis, query.minimap(*axis, *columns)?)
-            }
-            Request::Explain(finding) => Answer::Explained(explain(finding)),
-            Request::History(id) => Answer::History(query.history(*id)?.map(Box::new)),
-            Request::Allocations => Answer::Allocations(query.allocations(ALLOCATIONS)?),
-            Request::Calls => Answer::Calls(query.calls()?),
-            Request::Footprint(by, columns) => {
-                Answer::Footprint(*by, Box::new(query.footprint(*by, *columns)?))
-            }
-            Request::Hits(filter) => Answer::Hits(Box::new(query.hits(filter)?)),
-            Request::Refresh => Answer::Refreshed(Box::new(look(query)?)),
-        })
+pub fn answer(sources: &mut [Source], request: &Request) -> Answer {
+    try_answer(sources, request).unwrap_or_else(|error| Answer::Failed(error.to_string()))
+}
+
+fn try_answer(sources: &mut [Source], request: &Request) -> Result<Answer, QueryError> {
+    let query = |trace: usize| -> Result<&dyn TraceQuery, QueryError> {
+        let source = sources.get(trace);
+        source.map(|source| &*source.query as _).ok_or_else(|| no_trace(trace))
     };
-    answer().unwrap_or_else(|error| Answer::Failed(error.to_string()))
+    let all = || sources.iter().map(|source| &*source.query as &dyn TraceQuery);
+    Ok(match request {
+        Request::Open => Answer::Opened(all().map(open).collect::<Result<_, _>>()?),
+        Request::Select(target) => {
+            let found = find(sources, target)?;
+            let detail = |(trace, g)| {
+                let detail: Option<Detail> = query(trace)?.detail(g)?;
+                Ok::<_, QueryError>(detail.map(|detail| (trace, Box::new(detail))))
+            };
+            Answer::Selected(found.map(detail).transpose()?.flatten())
+        }
+        Request::Strips(grid, rows) => {
+            let strips = |rows: &TraceRows| {
+                let strips = query(rows.trace)?.strips(rows.grid, &rows.lanes)?;
+                Ok::<_, QueryError>((rows.trace, rows.before, strips))
+            };
+            Answer::Strips(*grid, rows.iter().map(strips).collect::<Result<_, _>>()?)
+        }
+        Request::Minimap(axis, columns) => {
+            let cells = all().map(|query| query.minimap(*axis, *columns));
+            Answer::Minimap(*axis, cells.collect::<Result<_, _>>()?)
+        }
+        Request::Explain(trace, finding) => {
+            let source = sources.get_mut(*trace).ok_or_else(|| no_trace(*trace))?;
+            Answer::Explained((source.explain)(finding))
+        }
+        Request::History(trace, id) => {
+            Answer::History(*trace, query(*trace)?.history(*id)?.map(Box::new))
+        }
+        Request::Allocations(trace) => {
+            Answer::Allocations(*trace, query(*trace)?.allocations(ALLOCATIONS)?)
+        }
+        Request::Calls(trace) => Answer::Calls(*trace, query(*trace)?.calls()?),
+        Request::Footprint(trace, by, columns) => {
+            let footprint = query(*trace)?.footprint(*by, *columns)?;
+            Answer::Footprint(*trace, *by, Box::new(footprint))
+        }
+        Request::Hits(filters) => {
+            let hits = all().zip(filters).map(|(query, filter)| query.hits(filter));
+            Answer::Hits(hits.collect::<Result<_, _>>()?)
+        }
+        Request::CallNumber(op) => Answer::CallNumber(*op, query(op.trace)?.call_number(op.g)?),
+        Request::Refresh => Answer::Refreshed(Box::new(look(query(0)?)?)),
+    })
+}
+
+fn no_trace(trace: usize) -> QueryError {
+    QueryError(format!("there is no trace {}", trace + 1))
+}
+
+fn open(query: &dyn TraceQuery) -> Result<Opened, QueryError> {
+    Ok(Opened::new(query.overview()?, query.findings()?, query.finding_places()?))
 }
 
 fn look(query: &dyn TraceQuery) -> Result<Fresh, QueryError> {
@@ -266,28 +281,43 @@ fn look(query: &dyn TraceQuery) -> Result<Fresh, QueryError> {
     })
 }
 
-fn find(query: &dyn TraceQuery, target: &Target) -> Result<Option<OpSeq>, QueryError> {
-    match *target {
-        Target::Op(g) => Ok(Some(g)),
+/// The operation that is meant, with its trace.
+fn find(sources: &[Source], target: &Target) -> Result<Option<(usize, OpSeq)>, QueryError> {
+    let query = |trace: usize| sources.get(trace).map(|s| &s.query).ok_or_else(|| no_trace(trace));
+    let found = match *target {
+        Target::Op(op) => return Ok(Some((op.trace, op.g))),
         Target::Steps { lane, from, steps } => {
-            let mut at = None;
+            let (query, mut at) = (query(lane.trace)?, None);
             for _ in 0..steps.unsigned_abs() {
-                match query.neighbour(lane, at.unwrap_or(from), steps > 0)? {
+                match query.neighbour(lane.id, at.unwrap_or(from), steps > 0)? {
                     Some(next) => at = Some(next),
                     None => break,
                 }
             }
-            Ok(at)
+            at.map(|g| (lane.trace, g))
         }
-        Target::Nearest { lane, axis, at } => query.nearest(lane, axis, at),
+        Target::Nearest { lane, axis, at } => {
+            query(lane.trace)?.nearest(lane.id, axis, at)?.map(|g| (lane.trace, g))
+        }
+        Target::Call { lane, ref call } => {
+            query(lane.trace)?.call_of_number(lane.id, call)?.map(|g| (lane.trace, g))
+        }
         Target::Match { ref text, from, forward } => {
-            if let Some(found) = query.search(text, from, forward)? {
-                return Ok(Some(found));
-            }
+            let count = sources.len();
             let end = if forward { OpSeq(0) } else { OpSeq(u64::MAX) };
-            query.search(text, end, forward)
+            // At last the rest of the trace in which it began.
+            for step in 0..=count {
+                let by = if forward { step } else { count - step % count };
+                let trace = (from.trace + by) % count;
+                let from = if step == 0 { from.g } else { end };
+                if let Some(g) = query(trace)?.search(text, from, forward)? {
+                    return Ok(Some((trace, g)));
+                }
+            }
+            None
         }
-    }
+    };
+    Ok(found)
 }
 
 #[derive(Debug, Default)]
@@ -299,22 +329,22 @@ struct Queue {
 }
 
 /// Tells of a panic of the thread that bears it.
-struct Farewell<T: From<Numbered<Answer>>>(Sender<T>);
+struct Listener<F: Fn(Numbered<Answer>) -> bool>(F);
 
-impl<T: From<Numbered<Answer>>> Drop for Farewell<T> {
+impl<F: Fn(Numbered<Answer>) -> bool> Drop for Listener<F> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let last = Numbered { number: 0, slot: Slot::Open, value: Answer::Broken };
             // Nobody may be there to hear it.
-            let _ = self.0.send(T::from(last));
+            let _ = (self.0)(last);
         }
     }
 }
 
-/// The thread that owns the trace.
+/// The thread that owns the traces.
 pub struct Worker {
     queue: Arc<(Mutex<Queue>, Condvar)>,
-    interrupt: Interrupt,
+    interrupts: Vec<Interrupt>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -325,24 +355,24 @@ impl std::fmt::Debug for Worker {
 }
 
 impl Worker {
-    /// Starts the thread. It sends answers to `answers` until the receiver is gone.
+    /// Starts the thread. It tells its answers until nobody hears them any more, which `hear`
+    /// answers by `false`.
     ///
     /// # Errors
     ///
     /// The system cannot start a thread.
-    pub fn start<T: From<Numbered<Answer>> + Send + 'static>(
-        query: Box<dyn TraceQuery + Send>,
-        mut explain: Explain,
-        answers: Sender<T>,
+    pub fn start(
+        mut sources: Vec<Source>,
+        hear: impl Fn(Numbered<Answer>) -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
         let queue = Arc::new((Mutex::new(Queue::default()), Condvar::new()));
-        let interrupt = query.interrupt();
+        let interrupts = sources.iter().map(|source| source.query.interrupt()).collect();
         let shared = queue.clone();
         let thread =
             std::thread::Builder::new().name("trace reader".to_owned()).spawn(move || {
-                let _farewell = Farewell(answers.clone());
+                let listener = Listener(hear);
                 while let Some(request) = next(&shared) {
-                    let value = answer(&*query, &mut explain, &request.value);
+                    let value = answer(&mut sources, &request.value);
                     if matches!(&value, Answer::Failed(why) if why.contains("interrupted")) {
                         // By a newer question of its kind, which is answered in its place; or by one
                         // that could not wait, or one that came just before: then it is asked again.
@@ -351,12 +381,12 @@ impl Worker {
                         continue;
                     }
                     let (number, slot) = (request.number, request.slot);
-                    if answers.send(T::from(Numbered { number, slot, value })).is_err() {
+                    if !(listener.0)(Numbered { number, slot, value }) {
                         return;
                     }
                 }
             })?;
-        Ok(Self { queue, interrupt, thread: Some(thread) })
+        Ok(Self { queue, interrupts, thread: Some(thread) })
     }
 
     /// Asks. Never waits.
@@ -371,9 +401,14 @@ impl Worker {
         });
         drop(queue);
         if in_the_way {
-            (self.interrupt)();
+            self.interrupt();
         }
         self.queue.1.notify_one();
+    }
+
+    /// Interrupts what is being answered: which trace that is of, only the thread knows.
+    fn interrupt(&self) {
+        self.interrupts.iter().for_each(|interrupt| interrupt());
     }
 }
 
@@ -381,7 +416,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         lock(&self.queue).closed = true;
         self.queue.1.notify_one();
-        (self.interrupt)();
+        self.interrupt();
         if let Some(thread) = self.thread.take() {
             // A panic of it was told by the panic hook.
             let _ = thread.join();

@@ -3,6 +3,7 @@
 //! Invariant: nothing here waits. A question to the trace goes to an outbox as a [`Request`], and
 //! its answer comes through [`State::receive`]. Until then the screen shows the former data.
 
+mod alignment;
 mod apply;
 mod filter;
 mod finding_list;
@@ -15,8 +16,12 @@ mod moves;
 mod pane;
 mod receive;
 mod rows;
+mod side;
 mod viewport;
 
+pub(crate) use alignment::Frame;
+pub use alignment::{Alignment, Label};
+pub use filter::Found;
 pub(crate) use finding_list::side_name;
 pub use finding_list::{FindingList, SortBy};
 pub use footprint::Bytes;
@@ -26,13 +31,15 @@ use layout::{RowKind, depths_of_ranges, heights};
 pub use live::LiveRun;
 pub use pane::{Memory, Pane};
 pub use rows::{Row, RowFilter};
+pub use side::{Change, Changes, Side};
 pub use viewport::Viewport;
 
 use crate::IsKnownUpstream;
-use crate::query::{Numbered, Opened, Request, Slot};
+use crate::query::{Numbered, Request, Slot, TraceRows};
+use crate::traces::{LaneRef, OpRef, Spot, Traces};
 use std::collections::{BTreeMap, HashMap};
 use streamsan_model::{
-    Axis, CallCount, Cell, Detail, Finding, Grid, Hits, LaneId, OpSeq, Place, RangeSpan,
+    Axis, CallCount, Cell, Detail, Finding, Grid, LaneId, OpSeq, Place, RangeSpan,
 };
 
 /// The part of the screen that keys go to.
@@ -67,10 +74,24 @@ pub struct Message {
 /// An operation and where it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
+    /// Its trace, a place in the list of traces.
+    pub trace: usize,
     /// The operation.
     pub op: OpSeq,
     /// The place of the operation.
     pub place: Place,
+}
+
+impl Point {
+    /// The operation and its trace.
+    pub fn op_ref(&self) -> OpRef {
+        OpRef { trace: self.trace, g: self.op }
+    }
+
+    /// Where it is drawn.
+    pub fn spot(&self) -> Spot {
+        Spot { trace: self.trace, place: self.place }
+    }
 }
 
 /// A part of the trace to measure.
@@ -88,9 +109,9 @@ pub struct Strips {
     /// The grid; `None` before the first answer.
     pub grid: Option<Grid>,
     /// Cells by row, each in ascending order of columns.
-    pub cells: HashMap<LaneId, Vec<Cell>>,
+    pub cells: HashMap<LaneRef, Vec<Cell>>,
     /// Ranges by row, then by depth.
-    pub ranges: HashMap<LaneId, Vec<Vec<RangeSpan>>>,
+    pub ranges: HashMap<LaneRef, Vec<Vec<RangeSpan>>>,
 }
 
 /// A line of the program's source, as the trace has it.
@@ -118,12 +139,16 @@ pub enum Effect {
 /// Everything that is drawn.
 #[derive(Clone, Debug, Default)]
 pub struct State {
-    /// The name of the trace.
-    pub title: String,
-    /// The trace; `None` until it is read.
-    pub open: Option<Opened>,
+    /// What the traces are called; at least one.
+    pub labels: Vec<Label>,
+    /// The traces; `None` until they are read.
+    pub open: Option<Traces>,
+    /// How the traces lie beside each other.
+    pub alignment: Alignment,
+    /// By which clock, in words.
+    pub clock: String,
     /// Where the sides of all findings are drawn.
-    pub race_places: Vec<Place>,
+    pub race_places: Vec<Spot>,
     /// Columns and lines of the screen.
     pub size: (u16, u16),
     /// The axis shown.
@@ -141,11 +166,13 @@ pub struct State {
     pub guests: Vec<usize>,
     /// The selected operation.
     pub selection: Option<Box<Detail>>,
+    /// The trace of the selected operation.
+    pub selected_trace: usize,
     /// The cells of the rows.
     pub strips: Strips,
     /// The cells of the minimap.
     pub minimap: Option<(Axis, u32, Vec<Cell>)>,
-    /// The finding that the user went to last.
+    /// The finding that the user went to last, its place among those of all traces.
     pub finding: Option<usize>,
     /// The list of findings.
     pub list: FindingList,
@@ -166,11 +193,11 @@ pub struct State {
     /// The memory pane.
     pub memory: Memory,
     /// The operations that the filter finds, once they are known.
-    pub hits: Option<Hits>,
+    pub hits: Option<Found>,
     /// The pane of bytes over time.
     pub footprint: Bytes,
-    /// Calls by entry point.
-    pub calls: Option<Vec<CallCount>>,
+    /// Calls by entry point, with their trace.
+    pub calls: Option<(usize, Vec<CallCount>)>,
     /// The words about a finding, with its place in the list.
     pub explanation: Option<(usize, String)>,
     /// The help, and its first line.
@@ -188,6 +215,8 @@ pub struct State {
     pub message: Option<Message>,
     /// Whether the mouse is used.
     pub mouse: bool,
+    /// Which of two traces beside each other this is.
+    pub side: Option<Side>,
     /// The state of a running recording; `None` for a finished trace.
     pub live: Option<LiveRun>,
     /// Set by `q`.
@@ -198,14 +227,19 @@ pub struct State {
     /// The newest question of each kind, and whether it is unanswered.
     asked: [(u64, bool); Slot::COUNT],
     /// Steps along a row that are unanswered: from where and how many.
-    steps: Option<(LaneId, OpSeq, i64)>,
-    wanted_strips: Option<(Grid, Vec<LaneId>)>,
+    steps: Option<(LaneRef, OpSeq, i64)>,
+    wanted_strips: Option<(Grid, Vec<TraceRows>)>,
     wanted_minimap: Option<(Axis, u32)>,
     wanted_explanation: Option<usize>,
+    /// The traces of the calls and of the allocations that were asked for last.
+    wanted_calls: Option<usize>,
+    wanted_allocations: Option<usize>,
     /// Names in short, by what the trace calls them.
     short_names: HashMap<std::sync::Arc<str>, std::sync::Arc<str>>,
     /// The last operation that was to be selected.
     last_target: Option<crate::query::Target>,
+    /// Whether there was such an operation.
+    pub(crate) was_found: bool,
     /// The race to open the trace at.
     start_race: Option<String>,
     /// The editor was asked for while an operation was being selected.
@@ -223,7 +257,13 @@ pub struct State {
 impl State {
     /// The state in which a trace opens: nothing is read yet.
     pub fn new(title: impl Into<String>, size: (u16, u16)) -> Self {
-        let mut state = Self { title: title.into(), size, mouse: true, ..Self::default() };
+        Self::of_traces(vec![Label { title: title.into(), ..Label::default() }], size)
+    }
+
+    /// The same of several traces.
+    pub fn of_traces(labels: Vec<Label>, size: (u16, u16)) -> Self {
+        let alignment = Alignment::by_clocks(&labels);
+        let mut state = Self { labels, alignment, size, mouse: true, ..Self::default() };
         state.ask(Request::Open);
         state
     }
@@ -255,10 +295,6 @@ impl State {
         self.asked[slot as usize].1
     }
 
-    fn was_asked(&self, slot: Slot) -> bool {
-        self.asked[slot as usize].0 > 0
-    }
-
     /// Whether any question is unanswered.
     pub fn is_busy(&self) -> bool {
         // A look at what has come is nothing that the user waits for.
@@ -286,43 +322,63 @@ impl State {
         self.views.get_mut(&self.axis?)
     }
 
-    /// The selected row, a place in the list of lanes.
+    /// The selected row, a place in the list of the rows of all traces.
     pub fn selected_lane(&self) -> Option<usize> {
         self.rows.get(self.cursor)?.lane()
     }
 
-    /// The selected row's id.
-    pub fn selected_lane_id(&self) -> Option<LaneId> {
-        Some(self.open.as_ref()?.overview.lanes.get(self.selected_lane()?)?.id)
+    /// Which row is selected.
+    pub fn selected_lane_ref(&self) -> Option<LaneRef> {
+        Some(self.open.as_ref()?.lane_ref(self.selected_lane()?))
+    }
+
+    /// The trace that the panes are about: that of the selected row.
+    pub fn trace_in_focus(&self) -> usize {
+        self.selected_lane_ref().map_or(self.selected_trace, |lane| lane.trace)
     }
 
     /// The selected operation as a point.
     pub fn selected_point(&self) -> Option<Point> {
         let detail = self.selection.as_ref()?;
-        Some(Point { op: detail.operation.g, place: detail.place })
+        Some(Point { trace: self.selected_trace, op: detail.operation.g, place: detail.place })
+    }
+
+    /// The selected operation and its trace.
+    pub fn selected_op(&self) -> Option<OpRef> {
+        self.selected_point().map(|point| point.op_ref())
     }
 
     /// The finding that the user went to last.
     pub fn current_finding(&self) -> Option<&Finding> {
-        self.open.as_ref()?.findings.get(self.finding?)
+        Some(self.found()?.1)
+    }
+
+    /// The same with its trace.
+    pub(crate) fn found(&self) -> Option<(usize, &Finding)> {
+        self.open.as_ref()?.finding(self.finding?)
+    }
+
+    /// Both sides of the finding that the user went to last, the first one first.
+    pub(crate) fn sides(&self) -> Option<[OpRef; 2]> {
+        let (trace, finding) = self.found()?;
+        Some([finding.first.op, finding.second.op].map(|g| OpRef { trace, g }))
     }
 
     /// Where an operation is drawn, if it is a side of a finding or an end of an edge that is
     /// known.
-    pub fn place_of(&self, g: OpSeq) -> Option<Place> {
-        if let Some(detail) = &self.selection {
-            if detail.operation.g == g {
-                return Some(detail.place);
+    pub fn place_of(&self, op: OpRef) -> Option<Spot> {
+        let spot = |place| Spot { trace: op.trace, place };
+        if let Some(detail) = self.selection.as_ref().filter(|_| self.selected_trace == op.trace) {
+            if detail.operation.g == op.g {
+                return Some(spot(detail.place));
             }
             let edges = detail.incoming.iter().map(|(edge, place)| (edge.from, place));
             let edges = edges.chain(detail.outgoing.iter().map(|(edge, place)| (edge.to, place)));
-            if let Some((_, place)) = edges.into_iter().find(|(end, _)| *end == g) {
-                return Some(*place);
+            if let Some((_, place)) = edges.into_iter().find(|(end, _)| *end == op.g) {
+                return Some(spot(*place));
             }
         }
-        let places = &self.open.as_ref()?.places;
-        let found = places.binary_search_by_key(&g, |(g, _)| *g).ok()?;
-        Some(places[found].1)
+        self.open.as_ref()?.place_of_side(op)
     }
 
     /// The rows on the screen, from top to bottom: pinned ones and guests, then the others.
@@ -345,7 +401,7 @@ impl State {
     }
 
     fn kind_of(&self, row: Row) -> RowKind {
-        let id = row.lane().and_then(|lane| Some(self.open.as_ref()?.overview.lanes[lane].id));
+        let id = row.lane().and_then(|lane| Some(self.open.as_ref()?.lane_ref(lane).id));
         match id {
             None => RowKind::Headline,
             Some(LaneId::Host(_)) => RowKind::Host,
@@ -380,13 +436,14 @@ impl State {
         if let Some(open) = &self.open
             && let Some(view) = self.view()
         {
-            let mut lanes: Vec<LaneId> = Vec::new();
+            let mut lanes: Vec<(usize, LaneId)> = Vec::new();
             for RowOnScreen { row, .. } in self.visible_rows() {
-                let lane = row.shown_lane().map(|lane| open.overview.lanes[lane].id);
+                let lane = row.shown_lane().map(|lane| open.lane_ref(lane));
+                let lane = lane.map(|lane| (lane.trace, lane.id));
                 // A pinned row stands in its place, too.
                 lanes.extend(lane.filter(|lane| !lanes.contains(lane)));
             }
-            let strips = (view.grid(), lanes);
+            let strips = (view.grid(), self.trace_rows(view.grid(), &lanes));
             let minimap = (view.axis, view.columns);
             if self.wanted_minimap != Some(minimap) {
                 self.wanted_minimap = Some(minimap);

@@ -27,7 +27,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Line;
-use streamsan_names::printable_line;
+use streamsan_names::{printable, printable_line};
 
 /// Draws the state.
 pub fn render(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
@@ -43,6 +43,21 @@ pub fn render(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     legend::draw(state, theme, areas.legend, buffer);
     status::draw(state, theme, areas.status, buffer);
     status::draw_palette(state, theme, area, buffer);
+}
+
+/// A trace among several: its name and what tells it from the others.
+fn trace_in_words(state: &State, trace: usize) -> String {
+    let Some(label) = state.labels.get(trace) else { return String::new() };
+    let about = if label.about.is_empty() { "" } else { "  " };
+    format!("{}{about}{}", printable(&label.title), printable(&label.about))
+}
+
+/// ` of rank1.db`, where there are several traces.
+fn of_trace(state: &State, trace: usize) -> String {
+    match state.labels.get(trace) {
+        Some(label) if state.labels.len() > 1 => format!(" of {}", printable(&label.title)),
+        _ => String::new(),
+    }
 }
 
 /// Writes a line of text, cut at the end of its area. No control character and no invisible

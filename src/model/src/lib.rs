@@ -89,8 +89,8 @@ pub use operation::{Action, Copy, HostTime, Operation, Status, TraceItem};
 pub use operator::TorchOperator;
 pub use origin::Origin;
 pub use query::{
-    Axis, CallCount, Cell, Detail, Grid, History, Interrupt, Lane, LaneId, Lifetime, OpGroup,
-    Overview, Place, QueryError, RangeSpan, Refreshed, Span, Strip, TraceQuery, Use,
+    Axis, CallCount, CallNumber, Cell, Detail, Grid, History, Interrupt, Lane, LaneId, Lifetime,
+    OpGroup, Overview, Place, QueryError, RangeSpan, Refreshed, Span, Strip, TraceQuery, Use,
 };
 pub use range::ByteRange;
 pub use stack::{Frame, FramePlace, SourceFrame, Stack};

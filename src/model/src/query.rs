@@ -349,6 +349,17 @@ pub struct Lifetime {
     pub freed: Option<OpSeq>,
 }
 
+/// A call among those of one name in a row: by this, calls of two runs of a program are matched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallNumber {
+    /// The mangled name of the kernel that is launched, or the entry point.
+    pub name: Arc<str>,
+    /// Whether it is a kernel's.
+    pub is_kernel: bool,
+    /// Which of them, from 1.
+    pub number: u64,
+}
+
 /// The number of calls of an entry point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallCount {
@@ -385,7 +396,8 @@ pub type Interrupt = Arc<dyn Fn() + Send + Sync>;
 
 /// Read access to a trace, window by window. The size of every answer is bounded by the screen,
 /// except for `overview`, `findings` and `calls`, which are asked once. `hits` and `footprint` go through
-/// all operations and all allocations. Allocations have as their `api` the call as the program made
+/// all operations and all allocations, `call_number` and `call_of_number` through the operations before
+/// a call. Allocations have as their `api` the call as the program made
 /// it.
 pub trait TraceQuery {
     /// The function that interrupts queries to this trace.
@@ -463,6 +475,19 @@ pub trait TraceQuery {
     /// # Errors
     /// When the trace cannot be read, or the query was interrupted.
     fn search(&self, text: &str, from: OpSeq, forward: bool) -> Result<Option<OpSeq>, QueryError>;
+
+    /// Which of the calls of its name in its row the operation issued at `g` is. Goes through the
+    /// operations before it.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the query was interrupted.
+    fn call_number(&self, g: OpSeq) -> Result<Option<CallNumber>, QueryError>;
+
+    /// The call of a row with a name and a number.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or the query was interrupted.
+    fn call_of_number(&self, lane: LaneId, call: &CallNumber) -> Result<Option<OpSeq>, QueryError>;
 
     /// The history of an allocation.
     ///

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod action;
+mod call_numbers;
 mod coverage;
 mod creations;
 mod error;

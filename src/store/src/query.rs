@@ -12,8 +12,8 @@ use rusqlite::{Row, params_from_iter};
 use std::collections::HashMap;
 use std::sync::Arc;
 use streamsan_model::{
-    Action, Allocation, AllocationId, Axis, Backing, BackingId, ByteRange, CallCount, Cell,
-    ContextId, Detail, Edge, EdgeKind, Entities, Entity, Event, EventId, Finding, Footprint,
+    Action, Allocation, AllocationId, Axis, Backing, BackingId, ByteRange, CallCount, CallNumber,
+    Cell, ContextId, Detail, Edge, EdgeKind, Entities, Entity, Event, EventId, Finding, Footprint,
     FootprintBy, Grid, History, Hits, Interrupt, Lane, LaneId, Lifetime, MemoryKind, OpFilter,
     OpSeq, Overview, Place, ProcessId, QueryError, Refreshed, StackId, Strip, Tier, TraceItem,
     TraceQuery, doubt_after_losses,
@@ -29,7 +29,7 @@ impl From<Error> for QueryError {
 const MATCHES: usize = 500;
 
 /// An index as SQLite compares it.
-fn signed(g: OpSeq) -> i64 {
+pub(crate) fn signed(g: OpSeq) -> i64 {
     i64::try_from(g.0).unwrap_or(i64::MAX)
 }
 
@@ -445,6 +445,14 @@ impl TraceQuery for Reader {
         let values = std::iter::once(signed(from)).chain(texts);
         let found = self.rows(&sql, params_from_iter(values), |row| row.get::<_, i64>(0))?;
         Ok(found.first().map(|&g| OpSeq(g as u64)))
+    }
+
+    fn call_number(&self, g: OpSeq) -> Result<Option<CallNumber>, QueryError> {
+        Ok(self.number_of_call(g)?)
+    }
+
+    fn call_of_number(&self, lane: LaneId, call: &CallNumber) -> Result<Option<OpSeq>, QueryError> {
+        Ok(self.numbered_call(lane, call)?)
     }
 
     fn history(&self, id: AllocationId) -> Result<Option<History>, QueryError> {

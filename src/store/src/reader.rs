@@ -78,6 +78,17 @@ impl Reader {
         Meta::from_rows(rows).map_err(|key| self.corrupt(&format!("fact {key} of `meta`")))
     }
 
+    /// Where the times of the calls begin, on `CLOCK_MONOTONIC` in nanoseconds; `None` where no call
+    /// has a time.
+    ///
+    /// # Errors
+    ///
+    /// The trace cannot be read, or the fact cannot be parsed.
+    pub fn clock_base(&self) -> Result<Option<u64>, Error> {
+        let is_known = self.meta_rows()?.contains_key(Meta::CLOCK_BASE);
+        is_known.then(|| items::clock_base(self)).transpose()
+    }
+
     /// The items, in an order that the engine takes: every entity, then the operations by `g`.
     /// After an error the iterator ends.
     pub fn items(&self) -> Items<'_> {

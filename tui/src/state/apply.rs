@@ -64,7 +64,7 @@ impl State {
                 None => self.tell("nothing is selected"),
             },
             (Pending::JumpMark, Some(letter)) => match self.marks.get(&letter) {
-                Some(point) => self.select(Target::Op(point.op)),
+                Some(point) => self.select(Target::Op(point.op_ref())),
                 None => self.tell(format!("no mark {letter}")),
             },
             (Pending::SetMark | Pending::JumpMark, None) => {}
@@ -97,6 +97,12 @@ impl State {
             C::Centre => self.centre(),
             C::SwitchAxis => self.switch_axis(),
             C::Follow => self.toggle_follow(),
+            C::ShiftLeft => self.shift_by_columns(-1),
+            C::ShiftRight => self.shift_by_columns(1),
+            C::Align => self.align(),
+            C::NextTrace | C::PreviousTrace if self.side.is_some() => self.leave_side(),
+            C::NextTrace => self.step_trace(1),
+            C::PreviousTrace => self.step_trace(-1),
             C::PreviousOperation => self.step(-1),
             C::NextOperation => self.step(1),
             C::FirstOperation => self.row_end(false),
@@ -194,8 +200,12 @@ impl State {
 
     pub(super) fn zoom(&mut self, steps: i8) {
         let at = self.focus_position();
+        let column = at.and_then(|at| self.view()?.grid().column(at));
         if let Some(view) = self.view_mut() {
             view.zoom(steps, at.unwrap_or_else(|| view.middle()));
+        }
+        if column.is_some() && self.labels.len() > 1 {
+            self.hold_selected(column);
         }
         if self.live.as_ref().is_some_and(|live| live.follow) {
             self.view_mut().map(Viewport::to_end);
@@ -213,7 +223,8 @@ impl State {
         let Some(open) = &self.open else { return };
         let name = match detail.operation.action {
             streamsan_model::Action::Launch { kernel, .. } => {
-                open.overview.entities.kernel(kernel).map(|kernel| kernel.name.clone())
+                let entities = &open.of(self.selected_trace).overview.entities;
+                entities.kernel(kernel).map(|kernel| kernel.name.clone())
             }
             _ => None,
         };
@@ -254,7 +265,8 @@ impl State {
         let area = self.area?;
         let to = area.to.or_else(|| self.selected_point())?;
         let axis = self.axis?;
-        let ordered = area.from.place.on(axis) <= to.place.on(axis);
+        let at = |point: &Point| self.position_on(axis, &point.spot());
+        let ordered = at(&area.from) <= at(&to);
         Some(if ordered { (area.from, to) } else { (to, area.from) })
     }
 
@@ -290,31 +302,34 @@ impl State {
     /// Asks for the words about the finding, the list of allocations, bytes or the calls, if the pane
     /// shows them and they are not there.
     pub(super) fn ask_for_pane(&mut self) {
+        let trace = self.trace_in_focus();
         match self.pane {
             Pane::Explanation => {
                 let here = self.explanation.as_ref().map(|(place, _)| *place);
-                if let Some(finding) = self.current_finding()
+                if let Some((trace, finding)) = self.found()
                     && here != self.finding
                     && self.wanted_explanation != self.finding
                 {
-                    let request = Request::Explain(Box::new(finding.clone()));
+                    let request = Request::Explain(trace, Box::new(finding.clone()));
                     self.wanted_explanation = self.finding;
                     self.ask(request);
                 }
             }
             // Asked once: where it failed, asking again would fail again.
-            Pane::Memory if self.open.is_some() && !self.was_asked(Slot::Allocations) => {
-                self.ask(Request::Allocations);
+            Pane::Memory if self.open.is_some() && self.wanted_allocations != Some(trace) => {
+                self.wanted_allocations = Some(trace);
+                self.ask(Request::Allocations(trace));
             }
             Pane::Bytes if self.open.is_some() => {
-                let wanted = (self.footprint.by, self.areas().columns());
+                let wanted = (trace, self.footprint.by, self.areas().columns());
                 if self.footprint.wanted != Some(wanted) {
                     self.footprint.wanted = Some(wanted);
-                    self.ask(Request::Footprint(wanted.0, wanted.1));
+                    self.ask(Request::Footprint(wanted.0, wanted.1, wanted.2));
                 }
             }
-            Pane::Statistics if self.open.is_some() && !self.was_asked(Slot::Calls) => {
-                self.ask(Request::Calls);
+            Pane::Statistics if self.open.is_some() && self.wanted_calls != Some(trace) => {
+                self.wanted_calls = Some(trace);
+                self.ask(Request::Calls(trace));
             }
             _ => {}
         }

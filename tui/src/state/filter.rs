@@ -3,17 +3,49 @@
 use super::State;
 use crate::names;
 use crate::query::{Request, Target};
+use crate::traces::{LaneRef, OpRef, Spot};
 use streamsan_model::{Hits, OpSeq};
+
+/// The operations that a filter finds in all traces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Number of operations; where `more` is set, at least as many.
+    pub total: u64,
+    /// Whether there are more, which were not counted.
+    pub more: bool,
+    /// How many of them each row holds, in ascending order of rows.
+    pub lanes: Vec<(LaneRef, u64)>,
+    /// The first ones of each trace by issue order, and where they are.
+    pub places: Vec<(OpRef, Spot)>,
+}
+
+impl Found {
+    fn of(traces: Vec<Hits>) -> Self {
+        let mut found = Self::default();
+        for (trace, hits) in traces.into_iter().enumerate() {
+            found.total += hits.total;
+            found.more |= hits.more;
+            let lanes = hits.lanes.into_iter();
+            found.lanes.extend(lanes.map(|(id, count)| (LaneRef { trace, id }, count)));
+            let places = hits.places.into_iter();
+            found
+                .places
+                .extend(places.map(|(g, place)| (OpRef { trace, g }, Spot { trace, place })));
+        }
+        found
+    }
+}
 
 impl State {
     /// Takes a filter that was typed.
     pub(super) fn set_filter(&mut self, text: &str) {
         let Some(open) = &self.open else { return };
-        if let Err(why) = self.filter.set(text, &open.overview.entities) {
+        let entities: Vec<_> = open.iter().map(|opened| &opened.overview.entities).collect();
+        if let Err(why) = self.filter.set(text, &entities) {
             return self.fail(why);
         }
         self.hits = None;
-        if self.filter.operations.is_empty() {
+        if !self.filter.has_operations() {
             return self.filtered();
         }
         // What n and N mean from now on.
@@ -30,10 +62,11 @@ impl State {
     }
 
     /// The operations that the filter finds are known.
-    pub(super) fn take_hits(&mut self, hits: Hits) {
-        if self.filter.operations.is_empty() {
+    pub(super) fn take_hits(&mut self, hits: Vec<Hits>) {
+        if !self.filter.has_operations() {
             return;
         }
+        let hits = Found::of(hits);
         self.filter.hit = Some(hits.lanes.iter().map(|(lane, _)| *lane).collect());
         self.message = None;
         let first = self.hits.is_none();
@@ -54,12 +87,11 @@ impl State {
                 _ => "no row matches; Esc shows all rows",
             });
         } else if let Some(hits) = &self.hits {
-            let selected = self.selection.as_ref().map(|detail| detail.operation.g);
-            let is_hit = |g: &OpSeq| hits.places.binary_search_by_key(g, |(op, _)| *op).is_ok();
-            if !selected.is_some_and(|g| is_hit(&g)) {
+            let is_hit = |op: OpRef| hits.places.binary_search_by_key(&op, |(op, _)| *op).is_ok();
+            if !self.selected_op().is_some_and(is_hit) {
                 self.next_hit(true);
             }
-        } else if self.selected_lane_id() != self.selection.as_ref().map(|detail| detail.place.lane)
+        } else if self.selected_lane_ref() != self.selected_point().map(|point| point.spot().lane())
         {
             self.select_near();
         }
@@ -69,17 +101,17 @@ impl State {
     /// if there is none. Whether there is a filter of operations.
     pub(super) fn next_hit(&mut self, forward: bool) -> bool {
         let Some(hits) = &self.hits else { return false };
-        let from = self.selection.as_ref().map_or(OpSeq(0), |detail| detail.operation.g);
+        let from = self.selected_op().unwrap_or(OpRef { trace: 0, g: OpSeq(0) });
         let places = &hits.places;
         let found = if forward {
-            let next = places.partition_point(|(g, _)| *g <= from);
+            let next = places.partition_point(|(op, _)| *op <= from);
             places.get(next).or(places.first())
         } else {
-            let next = places.partition_point(|(g, _)| *g < from);
+            let next = places.partition_point(|(op, _)| *op < from);
             next.checked_sub(1).map(|last| &places[last]).or(places.last())
         };
-        match found.map(|(g, _)| *g) {
-            Some(g) => self.select(Target::Op(g)),
+        match found.map(|(op, _)| *op) {
+            Some(op) => self.select(Target::Op(op)),
             None => self.tell("no operation matches"),
         }
         true

@@ -1,8 +1,9 @@
 //! The list of findings: sorted, filtered, with a place in it.
 
+use super::Label;
 use crate::IsKnownUpstream;
 use crate::names;
-use crate::query::Opened;
+use crate::traces::{Opened, Traces};
 use std::collections::HashMap;
 use streamsan_model::{Entities, Finding, FindingAccess, Fingerprint, Severity, Tally, Threshold};
 
@@ -57,7 +58,7 @@ pub struct Occurrence {
 /// The shown findings: order, filter and selection.
 #[derive(Clone, Debug, Default)]
 pub struct FindingList {
-    /// Places in the list of all findings, in the order in which they are shown.
+    /// Places in the list of the findings of all traces, in the order in which they are shown.
     pub shown: Vec<usize>,
     /// The order.
     pub sort: SortBy,
@@ -73,6 +74,8 @@ pub struct FindingList {
     pub tally: Tally,
     /// Of each finding, whether it is known upstream and does not count.
     pub upstream: Vec<bool>,
+    /// Of each trace, its mistakes, counted in the same way.
+    pub by_trace: Vec<Tally>,
 }
 
 /// The name of a side: its kernel, or its call.
@@ -105,51 +108,64 @@ fn words_of(finding: &Finding, open: &Opened) -> String {
 
 impl FindingList {
     /// Makes the list anew.
-    pub fn update(&mut self, open: &Opened, is_known_upstream: Option<IsKnownUpstream>) {
-        let findings = &open.findings;
-        let entities = &open.overview.entities;
+    pub fn update(
+        &mut self,
+        open: &Traces,
+        labels: &[Label],
+        is_known_upstream: Option<IsKnownUpstream>,
+    ) {
+        let titles: Vec<String> = labels.iter().map(|label| label.title.to_lowercase()).collect();
+        let findings: Vec<(usize, &Finding)> = open.findings().collect();
         // A mistake occurs often, on few paths.
         let mut known = HashMap::new();
-        let is_known = |finding: &Finding| {
+        let is_known = |&(trace, finding): &(usize, &Finding)| {
+            let entities = &open.of(trace).overview.entities;
             let stacks = [finding.first.stack, finding.second.stack];
-            let known = known.entry((finding.fingerprint, stacks));
+            let known = known.entry((trace, finding.fingerprint, stacks));
             *known.or_insert_with(|| is_known_upstream.is_some_and(|is| is(finding, entities)))
         };
         self.upstream = findings.iter().map(is_known).collect();
-        let judged = findings.iter().zip(self.upstream.iter().copied());
-        self.tally = Tally::of(judged, Threshold::default());
+        let tally = |of: Option<usize>| {
+            let judged = findings.iter().zip(self.upstream.iter().copied());
+            let judged = judged.filter(|((trace, _), _)| of.is_none_or(|of| of == *trace));
+            Tally::of(judged.map(|((_, finding), known)| (*finding, known)), Threshold::default())
+        };
+        self.by_trace = (0..labels.len()).map(|trace| tally(Some(trace))).collect();
+        self.tally = tally(None);
         let selected = self.shown.get(self.cursor).copied();
         self.shown = (0..findings.len())
             .filter(|&place| {
                 if self.words.is_empty() {
                     return true;
                 }
-                let text = words_of(&findings[place], open);
+                let (trace, finding) = findings[place];
+                let text = words_of(finding, open.of(trace)) + " " + &titles[trace];
                 self.words.iter().all(|word| text.contains(word))
             })
             .collect();
         match self.sort {
             SortBy::Issue => {}
             SortBy::Gravity => self.shown.sort_by_key(|&place| {
-                let finding = &findings[place];
+                let (_, finding) = findings[place];
                 (finding.severity, std::cmp::Reverse(finding.confidence))
             }),
-            SortBy::Class => self.shown.sort_by_key(|&place| findings[place].class.description()),
+            SortBy::Class => self.shown.sort_by_key(|&place| findings[place].1.class.description()),
             SortBy::Kernel => self.shown.sort_by_cached_key(|&place| {
-                let finding = &findings[place];
+                let (trace, finding) = findings[place];
+                let entities = &open.of(trace).overview.entities;
                 (side_name(&finding.first, entities), side_name(&finding.second, entities))
             }),
-            SortBy::Mistake => self.shown.sort_by_key(|&place| findings[place].fingerprint),
+            SortBy::Mistake => self.shown.sort_by_key(|&place| findings[place].1.fingerprint),
         }
-        self.count_mistakes(findings);
+        self.count_mistakes(&findings);
         let place = selected.and_then(|s| self.shown.iter().position(|&place| place == s));
         self.cursor = place.unwrap_or(0).min(self.shown.len().saturating_sub(1));
     }
 
-    fn count_mistakes(&mut self, findings: &[Finding]) {
+    fn count_mistakes(&mut self, findings: &[(usize, &Finding)]) {
         // The number of each mistake, and of its occurrences so far.
         let mut known: HashMap<(Fingerprint, Severity), [usize; 2]> = HashMap::new();
-        let key = |place: usize| (findings[place].fingerprint, findings[place].severity);
+        let key = |place: usize| (findings[place].1.fingerprint, findings[place].1.severity);
         self.occurrences.clear();
         for &place in &self.shown {
             let next = known.len() + 1;

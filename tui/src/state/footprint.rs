@@ -9,10 +9,12 @@ pub struct Bytes {
     pub by: FootprintBy,
     /// The bytes, once they are known, and what they are divided by.
     pub known: Option<(FootprintBy, Box<Footprint>)>,
+    /// The trace that they are of.
+    pub trace: usize,
     /// The selected holder.
     pub cursor: usize,
     /// What was asked for last.
-    pub(super) wanted: Option<(FootprintBy, u32)>,
+    pub(super) wanted: Option<(usize, FootprintBy, u32)>,
 }
 
 impl Bytes {
@@ -25,7 +27,8 @@ impl Bytes {
         self.cursor = 0;
     }
 
-    pub(super) fn take(&mut self, by: FootprintBy, footprint: Box<Footprint>) {
+    pub(super) fn take(&mut self, trace: usize, by: FootprintBy, footprint: Box<Footprint>) {
+        self.trace = trace;
         self.cursor = self.cursor.min(footprint.series.len().saturating_sub(1));
         self.known = Some((by, footprint));
     }

@@ -3,6 +3,7 @@
 use super::{Pane, State};
 use crate::keys::{Binding, TABLE};
 use crate::query::Target;
+use crate::traces::OpRef;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use streamsan_model::OpSeq;
 
@@ -108,13 +109,18 @@ impl State {
         }
     }
 
+    /// An operation of the trace in focus, by its number.
+    fn op_in_focus(&self, g: u64) -> OpRef {
+        OpRef { trace: self.trace_in_focus(), g: OpSeq(g) }
+    }
+
     /// Enter was pressed.
     fn typed(&mut self) {
         let Some(input) = self.input.take() else { return };
         let number = input.text.trim().trim_start_matches('#').replace(',', "").parse().ok();
         match input.kind {
             InputKind::Search => match number.filter(|_| input.text.trim().starts_with('#')) {
-                Some(g) => self.select(Target::Op(OpSeq(g))),
+                Some(g) => self.select(Target::Op(self.op_in_focus(g))),
                 None if input.text.is_empty() => self.search_next(true),
                 None => {
                     self.search = Some(input.text);
@@ -128,7 +134,7 @@ impl State {
                 self.show_pane(Pane::Races);
             }
             InputKind::Palette => match (number, input.matches().get(input.choice)) {
-                (Some(g), _) => self.select(Target::Op(OpSeq(g))),
+                (Some(g), _) => self.select(Target::Op(self.op_in_focus(g))),
                 (None, Some(binding)) => self.apply(binding.command),
                 (None, None) => self.tell(format!("no command {:?}", input.text)),
             },

@@ -57,7 +57,9 @@ impl Areas {
     pub fn of(width: u16, height: u16, wants: Wants) -> Self {
         let label = match width {
             0..=29 => width / 4,
-            30..=59 => 12,
+            30..=47 => 12,
+            // `stream "copy"` is whole.
+            48..=59 => 16,
             60..=79 => 20,
             // `stream 0x7f95da139460` is whole.
             80..=119 => 23,

@@ -1,10 +1,11 @@
 //! A running recording. Invariant: new data comes beside the present data; selections, marks and
 //! the visible part do not change.
 
-use super::{Opened, Pane, Row, State, Viewport};
+use super::{Pane, Row, State, Viewport};
 use crate::live::{Phase, Standing};
 use crate::names;
 use crate::query::{Fresh, Places, Request, Slot, Target};
+use crate::traces::Opened;
 use streamsan_model::{AllocationId, Finding, Fingerprint, LaneId, OpSeq, Overview};
 
 /// Looks between two at what costs more the longer the trace is: the list of allocations.
@@ -59,8 +60,9 @@ impl State {
 
     /// Whether the run is over, or was, and no driver call was seen.
     pub(crate) fn has_no_cuda(&self) -> bool {
-        let overview = self.open.as_ref().map(|open| &open.overview);
-        let none = overview.is_some_and(|o| o.calls == 0 && o.incomplete.is_empty());
+        let is_empty =
+            |trace: &Opened| trace.overview.calls == 0 && trace.overview.incomplete.is_empty();
+        let none = self.open.as_ref().is_some_and(|open| open.iter().all(is_empty));
         none && !self.is_running()
     }
 
@@ -105,30 +107,31 @@ impl State {
             return;
         }
         // Its edges may have come since, and at the end its depth.
-        if let Some(g) = self.selection.as_ref().map(|detail| detail.operation.g)
+        if let Some(op) = self.selected_op()
             && !self.is_waiting(Slot::Select)
             && (self.pane == Pane::Details || fresh.ended)
         {
-            self.select(Target::Op(g));
+            self.select(Target::Op(op));
             self.keep_view = true;
             self.keep_row = true;
         }
-        if seldom && !self.filter.operations.is_empty() && !self.is_waiting(Slot::Hits) {
+        if seldom && self.filter.has_operations() && !self.is_waiting(Slot::Hits) {
             self.ask(Request::Hits(self.filter.operations.clone()));
         }
         match self.pane {
             Pane::Memory if seldom && !self.is_waiting(Slot::Allocations) => {
-                self.ask(Request::Allocations);
+                self.ask(Request::Allocations(0));
             }
             Pane::Bytes if seldom && !self.is_waiting(Slot::Footprint) => self.footprint.forget(),
-            Pane::Statistics if !self.is_waiting(Slot::Calls) => self.ask(Request::Calls),
+            Pane::Statistics if !self.is_waiting(Slot::Calls) => self.ask(Request::Calls(0)),
             _ => {}
         }
     }
 
     /// More of the same trace: rows may have come between others.
     fn grow(&mut self, overview: Overview) {
-        let Some(open) = &mut self.open else { return };
+        // A run that goes on is the only trace.
+        let Some(open) = self.open.as_mut().map(|open| open.of_mut(0)) else { return };
         let old = open.replace_overview(overview);
         let id = |lane: usize| -> LaneId { old.lanes[lane].id };
         let lanes = &open.overview.lanes;
@@ -177,7 +180,7 @@ impl State {
 
     /// The findings as they are now.
     fn take_findings(&mut self, findings: Vec<Finding>, places: Places) {
-        let Some(open) = &mut self.open else { return };
+        let Some(open) = self.open.as_mut().map(|open| open.of_mut(0)) else { return };
         let known = |place: usize| open.findings.get(place).map(key);
         let selected = self.list.shown.get(self.list.cursor).and_then(|&place| known(place));
         let current = self.finding.and_then(known);
@@ -200,7 +203,7 @@ impl State {
         let line = selected.and_then(|s| self.list.shown.iter().position(|&place| place == s));
         self.list.cursor = line.unwrap_or(self.list.cursor);
         if count > before && self.message.is_none() {
-            let newest = self.open.as_ref().and_then(|open| open.findings.last());
+            let newest = self.open.as_ref().and_then(|open| open.of(0).findings.last());
             let found = names::races(self.list.tally);
             let class = newest.map_or("", |finding| finding.class.description());
             let text = format!("{found} so far, the latest {class}: r goes from one to the next");

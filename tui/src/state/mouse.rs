@@ -2,6 +2,7 @@
 
 use super::{Focus, Pane, Row, State};
 use crate::query::Target;
+use crate::traces::OpRef;
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
@@ -78,18 +79,19 @@ impl State {
             if let Some(place) = self.rows.iter().position(|&row| row == Row::Lane(lane)) {
                 self.cursor = place;
             }
-            let Some(id) = self.open.as_ref().map(|open| open.overview.lanes[lane].id) else {
-                return;
-            };
+            let Some(lane) = self.open.as_ref().map(|open| open.lane_ref(lane)) else { return };
             match (column, self.view()) {
                 (Some(column), Some(view)) => {
                     let (axis, grid) = (view.axis, view.grid());
                     let cells =
-                        self.strips.cells.get(&id).filter(|_| self.strips.grid == Some(grid));
+                        self.strips.cells.get(&lane).filter(|_| self.strips.grid == Some(grid));
                     let cell = cells.and_then(|cells| cells.iter().find(|c| c.column == column));
                     let target = match cell {
-                        Some(cell) => Target::Op(cell.first),
-                        None => Target::Nearest { lane: id, axis, at: grid.position(column) },
+                        Some(cell) => Target::Op(OpRef { trace: lane.trace, g: cell.first }),
+                        None => {
+                            let at = self.from_screen(lane.trace, axis, grid.position(column));
+                            Target::Nearest { lane, axis, at }
+                        }
                     };
                     self.select(target);
                 }

@@ -2,7 +2,8 @@
 
 use super::{Row, State, depths_of_ranges};
 use crate::query::{Request, Target};
-use streamsan_model::{LaneId, OpSeq, Verdict};
+use crate::traces::{LaneRef, OpRef};
+use streamsan_model::{Axis, OpSeq, Verdict};
 
 impl State {
     /// Makes the rows anew and keeps the selected one, where it still is one.
@@ -20,12 +21,10 @@ impl State {
     pub(super) fn scroll_to_cursor(&mut self) {
         let height = self.scroll_height();
         if self.cursor < self.scroll {
-            // A headline belongs to its rows, and ranges belong to the row below them.
+            // Headlines belong to their rows, and ranges belong to the row below them.
             let above = self.rows[..self.cursor].iter().rev();
-            let ranges = above.take_while(|row| matches!(row, Row::Ranges(..))).count();
-            let top = self.cursor - ranges;
-            let headline = top > 0 && self.rows[top - 1].lane().is_none();
-            self.scroll = self.cursor - (ranges + usize::from(headline)).min(height - 1);
+            let above = above.take_while(|row| row.lane().is_none()).count();
+            self.scroll = self.cursor - above.min(height - 1);
         }
         if self.cursor >= self.scroll + height {
             self.scroll = self.cursor + 1 - height;
@@ -34,8 +33,8 @@ impl State {
     }
 
     /// Goes to the row of a lane: where it is hidden, it becomes a guest.
-    pub(super) fn show_lane(&mut self, id: LaneId) {
-        let Some(lane) = self.lane_index(id) else { return };
+    pub(super) fn show_lane(&mut self, lane: LaneRef) {
+        let Some(lane) = self.lane_place(lane) else { return };
         if let Some(place) = self.rows.iter().position(|&row| row == Row::Lane(lane)) {
             self.cursor = place;
             self.scroll_to_cursor();
@@ -44,8 +43,8 @@ impl State {
         }
     }
 
-    pub(super) fn lane_index(&self, id: LaneId) -> Option<usize> {
-        self.open.as_ref()?.overview.lanes.binary_search_by_key(&id, |lane| lane.id).ok()
+    pub(super) fn lane_place(&self, lane: LaneRef) -> Option<usize> {
+        self.open.as_ref()?.lane_place(lane)
     }
 
     /// Goes some rows down (up, below 0), over headlines, as far as there are any.
@@ -69,36 +68,42 @@ impl State {
 
     /// Selects the operation of the row that is nearest to where the eye is.
     pub(super) fn select_near(&mut self) {
-        let (Some(lane), Some(view)) = (self.selected_lane_id(), self.view()) else { return };
+        let (Some(lane), Some(view)) = (self.selected_lane_ref(), self.view()) else { return };
         let at = self.focus_position().unwrap_or_else(|| view.middle());
         let axis = view.axis;
+        let at = self.from_screen(lane.trace, axis, at);
         self.select(Target::Nearest { lane, axis, at });
     }
 
     /// The position of the selected operation, if it is on the screen.
     pub(super) fn focus_position(&self) -> Option<u64> {
         let view = self.view()?;
-        let at = self.selection.as_ref()?.place.on(view.axis)?;
+        let at = self.selected_position(view.axis)?;
         view.grid().column(at).map(|_| at)
     }
 
-    pub(super) fn select(&mut self, target: Target) {
+    /// The position of the selected operation on an axis.
+    fn selected_position(&self, axis: Axis) -> Option<u64> {
+        self.position_on(axis, &self.selected_point()?.spot())
+    }
+
+    pub(crate) fn select(&mut self, target: Target) {
         self.steps = None;
         self.ask(Request::Select(target));
     }
 
     /// Steps along the row; steps that are unanswered add up.
     pub(super) fn step(&mut self, by: i64) {
-        let Some(lane) = self.selected_lane_id() else { return };
-        let selected = self.selection.as_ref().filter(|s| s.place.lane == lane);
-        let Some(from) = selected.map(|s| s.operation.g) else { return self.select_near() };
+        let Some(lane) = self.selected_lane_ref() else { return };
+        let selected = self.selected_point().filter(|point| point.spot().lane() == lane);
+        let Some(from) = selected.map(|point| point.op) else { return self.select_near() };
         let waiting = self.is_waiting(crate::query::Slot::Select);
         let steps = match self.steps {
             Some((row, begin, steps)) if waiting && row == lane && begin == from => steps + by,
             _ => by,
         };
         if steps == 0 {
-            return self.select(Target::Op(from));
+            return self.select(Target::Op(OpRef { trace: lane.trace, g: from }));
         }
         self.ask(Request::Select(Target::Steps { lane, from, steps }));
         self.steps = Some((lane, from, steps));
@@ -106,7 +111,7 @@ impl State {
 
     /// The first or last operation of the row.
     pub(super) fn row_end(&mut self, last: bool) {
-        let Some(lane) = self.selected_lane_id() else { return };
+        let Some(lane) = self.selected_lane_ref() else { return };
         let (from, steps) = if last { (OpSeq(u64::MAX), -1) } else { (OpSeq(0), 1) };
         self.select(Target::Steps { lane, from, steps });
     }
@@ -118,7 +123,7 @@ impl State {
             return self.tell(match &self.open {
                 None => "the trace is being opened",
                 Some(_) if self.has_no_cuda() => Verdict::NO_CUDA_MEANS,
-                Some(open) if open.findings.is_empty() => "no races",
+                Some(open) if open.findings().next().is_none() => "no races",
                 Some(_) => "no race matches the filter",
             });
         }
@@ -134,21 +139,21 @@ impl State {
     }
 
     /// Goes to a finding: frames both accesses, shows both rows, selects the later one.
-    pub(super) fn go_to_finding(&mut self, place: usize) {
-        let Some(finding) = self.open.as_ref().and_then(|open| open.findings.get(place)) else {
-            return;
-        };
-        let (first, second) = (finding.first.op, finding.second.op);
-        self.finding = Some(place);
+    pub(crate) fn go_to_finding(&mut self, place: usize) {
+        let before = self.finding.replace(place);
+        let Some([first, second]) = self.sides() else { return self.finding = before };
         self.guests.clear();
         let ends = (self.place_of(first), self.place_of(second));
-        if let (Some(a), Some(b)) = ends {
-            self.show_lane(b.lane);
+        if let (Some(a), Some(b), Some(axis)) = (ends.0, ends.1, self.axis) {
+            self.show_lane(b.lane());
             self.keep_sides();
-            if let Some(view) = self.view_mut()
-                && let (Some(a), Some(b)) = (a.on(view.axis), b.on(view.axis))
-            {
-                view.frame(a.min(b), a.max(b));
+            // The zoom decides how far a trace is shifted in whole columns.
+            for _ in 0..2 {
+                if let (Some(a), Some(b)) = (self.position_on(axis, &a), self.position_on(axis, &b))
+                    && let Some(view) = self.view_mut()
+                {
+                    view.frame(a.min(b), a.max(b));
+                }
             }
         }
         self.select(Target::Op(second));
@@ -156,9 +161,9 @@ impl State {
 
     /// Keeps the rows of both sides of the race on the screen.
     pub(super) fn keep_sides(&mut self) {
-        let Some(finding) = self.current_finding().filter(|_| !self.expanded) else { return };
-        for g in [finding.second.op, finding.first.op] {
-            let lane = self.place_of(g).and_then(|place| self.lane_index(place.lane));
+        let Some([first, second]) = self.sides().filter(|_| !self.expanded) else { return };
+        for op in [second, first] {
+            let lane = self.place_of(op).and_then(|spot| self.lane_place(spot.lane()));
             if let Some(lane) = lane
                 && !self.guests.contains(&lane)
                 && !self.visible_rows().iter().any(|shown| shown.row == Row::Lane(lane))
@@ -170,10 +175,8 @@ impl State {
     }
 
     pub(super) fn other_side(&mut self) {
-        let Some(finding) = self.current_finding() else { return self.tell("no race is selected") };
-        let selected = self.selection.as_ref().map(|s| s.operation.g);
-        let target =
-            if selected == Some(finding.second.op) { finding.first.op } else { finding.second.op };
+        let Some([first, second]) = self.sides() else { return self.tell("no race is selected") };
+        let target = if self.selected_op() == Some(second) { first } else { second };
         self.select(Target::Op(target));
     }
 
@@ -182,10 +185,40 @@ impl State {
         let Some(detail) = &self.selection else { return };
         let edge = if back { detail.incoming.first() } else { detail.outgoing.first() };
         match edge.map(|(edge, _)| if back { edge.from } else { edge.to }) {
-            Some(g) => self.select(Target::Op(g)),
+            Some(g) => self.select(Target::Op(OpRef { trace: self.selected_trace, g })),
             None if back => self.tell("no edge ends here"),
             None => self.tell("no edge begins here"),
         }
+    }
+
+    /// Puts the selected operation into a column, in the middle without one: the zoom decides how far
+    /// its trace is shifted in whole columns.
+    pub(super) fn hold_selected(&mut self, column: Option<u32>) {
+        let at = self.view().and_then(|view| self.selected_position(view.axis));
+        if let (Some(at), Some(view)) = (at, self.view_mut()) {
+            view.hold(at, column.unwrap_or(view.columns / 2));
+        }
+    }
+
+    /// Goes to the first row of the trace some places further.
+    pub(super) fn step_trace(&mut self, by: i64) {
+        let count = self.labels.len() as i64;
+        if count < 2 {
+            return self.tell("there is one trace");
+        }
+        let here = self.trace_in_focus() as i64;
+        let Some(open) = &self.open else { return };
+        // Of a trace none of whose rows is shown the next one is meant.
+        for step in 1..count {
+            let trace = usize::try_from((here + by * step).rem_euclid(count)).unwrap_or(0);
+            let is_of = |row: &Row| row.lane().is_some_and(|lane| open.lane(lane).0 == trace);
+            if let Some(first) = self.rows.iter().position(is_of) {
+                self.cursor = first;
+                self.scroll_to_cursor();
+                return self.select_near();
+            }
+        }
+        self.tell("no row of another trace is shown");
     }
 
     pub(super) fn search_next(&mut self, forward: bool) {
@@ -195,7 +228,7 @@ impl State {
             }
             return;
         };
-        let from = self.selection.as_ref().map_or(OpSeq(0), |s| s.operation.g);
+        let from = self.selected_op().unwrap_or(OpRef { trace: 0, g: OpSeq(0) });
         self.select(Target::Match { text, from, forward });
     }
 
@@ -203,21 +236,20 @@ impl State {
     /// axis that shows all is zoomed in as far as the one before, or to the race that was on the
     /// screen.
     pub(super) fn switch_axis(&mut self) {
-        let Some(open) = &self.open else { return };
-        let axes = &open.overview.axes;
-        let Some(here) = axes.iter().position(|&(axis, _)| Some(axis) == self.axis) else { return };
+        let axes = self.axes();
+        let Some(here) = axes.iter().position(|&axis| Some(axis) == self.axis) else { return };
         let Some(before) = self.view().copied() else { return };
-        let (axis, _) = axes[(here + 1) % axes.len()];
+        let axis = axes[(here + 1) % axes.len()];
         let column = self.focus_position().and_then(|at| before.grid().column(at));
-        let sides = self.current_finding().map(|finding| [finding.first.op, finding.second.op]);
-        let sides = sides.map(|sides| sides.map(|g| self.place_of(g)));
+        let sides = self.sides().map(|sides| sides.map(|op| self.place_of(op)));
         let race = sides.and_then(|[first, second]| {
-            let at = |on| Some([first?.on(on)?, second?.on(on)?]);
+            let (first, second) = (first?, second?);
+            let at = |on| Some([self.position_on(on, &first)?, self.position_on(on, &second)?]);
             let was_shown = at(before.axis)?.iter().all(|&at| before.grid().column(at).is_some());
             was_shown.then(|| at(axis)).flatten()
         });
         self.axis = Some(axis);
-        let at = self.selection.as_ref().and_then(|s| s.place.on(axis));
+        let at = self.selected_position(axis);
         let Some(view) = self.view_mut() else { return };
         if view.is_whole() && !before.is_whole() {
             if let Some([first, second]) = race {
@@ -234,8 +266,7 @@ impl State {
 
     /// Centres on the selected operation; if it is in the middle already, zooms to it.
     pub(super) fn centre(&mut self) {
-        let Some(at) = self.view().and_then(|view| self.selection.as_ref()?.place.on(view.axis))
-        else {
+        let Some(at) = self.view().and_then(|view| self.selected_position(view.axis)) else {
             return;
         };
         if let Some(view) = self.view_mut() {
@@ -243,7 +274,7 @@ impl State {
             view.hold(at, view.columns / 2);
             if *view == before {
                 view.zoom(3, at);
-                view.hold(at, view.columns / 2);
+                self.hold_selected(None);
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::{Focus, Input, InputKind, State};
 use crate::keys::Command;
 use crate::query::{Request, Target};
+use crate::traces::OpRef;
 use streamsan_model::{AllocationId, History, Holder, Lifetime};
 
 /// The contents of the pane.
@@ -56,18 +57,24 @@ impl Pane {
 pub struct Memory {
     /// The largest allocations; `None` until they are read.
     pub allocations: Option<Vec<Lifetime>>,
+    /// The trace that they are of.
+    pub trace: usize,
     /// The selected one.
     pub cursor: usize,
     /// The history of an allocation, once it was asked for.
     pub history: Option<Box<History>>,
+    /// The trace that it is of.
+    pub history_of: usize,
     /// The selected use of it.
     pub use_cursor: usize,
 }
 
 impl Memory {
     /// A newer list; the selected allocation stays so.
-    pub(super) fn take(&mut self, allocations: Vec<Lifetime>) {
-        let selected = self.allocations.as_ref().and_then(|list| list.get(self.cursor));
+    pub(super) fn take(&mut self, trace: usize, allocations: Vec<Lifetime>) {
+        let list = self.allocations.as_ref().filter(|_| self.trace == trace);
+        let selected = list.and_then(|list| list.get(self.cursor));
+        self.trace = trace;
         let id = selected.map(|life| life.allocation.id);
         let place = id.and_then(|id| allocations.iter().position(|life| life.allocation.id == id));
         self.cursor = place.unwrap_or(0);
@@ -197,7 +204,7 @@ impl State {
             Pane::Memory => match &self.memory.history {
                 Some(history) => {
                     if let Some(used) = history.uses.get(self.memory.use_cursor) {
-                        let op = used.op;
+                        let op = OpRef { trace: self.memory.history_of, g: used.op };
                         self.select(Target::Op(op));
                     }
                 }
@@ -205,22 +212,22 @@ impl State {
                     let list = self.memory.allocations.as_ref();
                     if let Some(life) = list.and_then(|list| list.get(self.memory.cursor)) {
                         let id = life.allocation.id;
-                        self.ask_history(id);
+                        self.ask_history(self.memory.trace, id);
                     }
                 }
             },
             // The memory that the operation touches, or the race is about.
             Pane::Details | Pane::Explanation => {
-                let of_race = self.current_finding().map(|finding| finding.allocation);
+                let of_race = self.found().map(|(trace, finding)| (trace, finding.allocation));
                 let of_op = self
                     .selection
                     .as_ref()
                     .and_then(|detail| detail.allocations.first())
-                    .map(|allocation| allocation.id);
+                    .map(|allocation| (self.selected_trace, allocation.id));
                 match of_race.filter(|_| self.pane == Pane::Explanation).or(of_op) {
-                    Some(id) => {
+                    Some((trace, id)) => {
                         self.show_pane(Pane::Memory);
-                        self.ask_history(id);
+                        self.ask_history(trace, id);
                     }
                     None => self.tell("the operation touches no memory"),
                 }
@@ -229,7 +236,7 @@ impl State {
                 Some(Holder::Allocation(allocation)) => {
                     let id = allocation.id;
                     self.show_pane(Pane::Memory);
-                    self.ask_history(id);
+                    self.ask_history(self.footprint.trace, id);
                 }
                 _ => {
                     self.tell("S divides the bytes by allocation; Enter then shows the uses of one")
@@ -244,9 +251,9 @@ impl State {
         Some(&footprint.series.get(self.footprint.cursor)?.holder)
     }
 
-    fn ask_history(&mut self, id: AllocationId) {
+    fn ask_history(&mut self, trace: usize, id: AllocationId) {
         self.tell("reading the uses of the allocation …");
-        self.ask(Request::History(id));
+        self.ask(Request::History(trace, id));
     }
 
     pub(super) fn sort_findings(&mut self) {
@@ -257,7 +264,7 @@ impl State {
 
     pub(super) fn update_list(&mut self) {
         if let Some(open) = &self.open {
-            self.list.update(open, self.is_known_upstream);
+            self.list.update(open, &self.labels, self.is_known_upstream);
         }
     }
 }

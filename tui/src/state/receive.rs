@@ -2,9 +2,10 @@
 
 use super::{Message, Pane, State, Strips, Viewport};
 use crate::names;
-use crate::query::{Answer, Numbered, Opened, Target};
+use crate::query::{Answer, Numbered, Request, Target};
+use crate::traces::{LaneRef, OpRef, Opened, Spot, Traces};
 use std::collections::HashMap;
-use streamsan_model::{Detail, OpSeq, Verdict};
+use streamsan_model::{Axis, Cell, Detail, Grid, Strip, Verdict};
 
 impl State {
     /// An answer; one to a question that was asked anew since is dropped.
@@ -14,40 +15,31 @@ impl State {
         }
         self.asked[answer.slot as usize].1 = false;
         match answer.value {
-            Answer::Opened(opened) => self.opened(*opened),
-            Answer::Selected(Some(detail)) => self.selected(detail),
+            Answer::Opened(opened) => self.opened(opened),
+            Answer::Selected(Some((trace, detail))) => self.selected(trace, detail),
             Answer::Selected(None) => self.not_selected(),
-            Answer::Strips(grid, mut strips) => {
-                let cells = strips.iter_mut().flat_map(|strip| &mut strip.cells);
-                for name in cells.filter_map(|cell| cell.name.as_mut()) {
-                    let short = self.short_names.entry(name.clone());
-                    *name = short.or_insert_with_key(|name| names::label(name).into()).clone();
-                }
-                let (mut cells, mut ranges) = (HashMap::new(), HashMap::new());
-                for strip in strips {
-                    cells.insert(strip.lane, strip.cells);
-                    ranges.insert(strip.lane, strip.ranges);
-                }
-                self.strips = Strips { grid: Some(grid), cells, ranges };
-            }
-            Answer::Minimap(axis, cells) => {
-                let columns = self.wanted_minimap.map_or(0, |(_, columns)| columns);
-                self.minimap = Some((axis, columns, cells));
-            }
+            Answer::Strips(grid, strips) => self.take_strips(grid, strips),
+            Answer::Minimap(axis, cells) => self.take_minimap(axis, cells),
             Answer::Explained(text) => {
                 self.explanation = self.wanted_explanation.map(|place| (place, text));
             }
-            Answer::History(Some(history)) => {
+            Answer::History(trace, Some(history)) => {
                 self.message = None;
                 self.memory.history = Some(history);
+                self.memory.history_of = trace;
                 self.memory.use_cursor = 0;
                 self.show_pane(Pane::Memory);
             }
-            Answer::History(None) => self.tell("the trace does not hold the allocation"),
-            Answer::Allocations(allocations) => self.memory.take(allocations),
-            Answer::Calls(calls) => self.calls = Some(calls),
-            Answer::Footprint(by, footprint) => self.footprint.take(by, footprint),
-            Answer::Hits(hits) => self.take_hits(*hits),
+            Answer::History(_, None) => self.tell("the trace does not hold the allocation"),
+            Answer::Allocations(trace, allocations) => self.memory.take(trace, allocations),
+            Answer::Calls(trace, calls) => self.calls = Some((trace, calls)),
+            Answer::Footprint(trace, by, footprint) => self.footprint.take(trace, by, footprint),
+            Answer::Hits(hits) => self.take_hits(hits),
+            Answer::CallNumber(op, number) => {
+                if let Some(side) = &mut self.side {
+                    side.call = Some((op, number));
+                }
+            }
             Answer::Refreshed(fresh) => self.refreshed(*fresh),
             Answer::Broken => self.quit = true,
             Answer::Failed(text) => self.message = Some(Message { text, error: true }),
@@ -55,13 +47,59 @@ impl State {
         self.ask_for_screen();
     }
 
-    fn opened(&mut self, opened: Opened) {
-        let columns = self.areas().columns();
-        for &(axis, span) in &opened.overview.axes {
-            self.views.insert(axis, Viewport::whole(axis, span, columns));
+    /// Takes cells into the columns of the screen.
+    fn take_strips(&mut self, grid: Grid, traces: Vec<(usize, u32, Vec<Strip>)>) {
+        let (mut cells, mut ranges) = (HashMap::new(), HashMap::new());
+        for (trace, before, strips) in traces {
+            for mut strip in strips {
+                for cell in &mut strip.cells {
+                    cell.column += before;
+                    if let Some(name) = &mut cell.name {
+                        let short = self.short_names.entry(name.clone());
+                        *name = short.or_insert_with_key(|name| names::label(name).into()).clone();
+                    }
+                }
+                for span in strip.ranges.iter_mut().flatten() {
+                    span.start += before;
+                    span.end += before;
+                }
+                let lane = LaneRef { trace, id: strip.lane };
+                cells.insert(lane, strip.cells);
+                ranges.insert(lane, strip.ranges);
+            }
         }
-        self.axis = opened.overview.axes.first().map(|&(axis, _)| axis);
-        self.open = Some(opened);
+        self.strips = Strips { grid: Some(grid), cells, ranges };
+    }
+
+    /// Adds up the columns of all traces.
+    fn take_minimap(&mut self, axis: Axis, mut traces: Vec<Vec<Cell>>) {
+        let columns = self.wanted_minimap.map_or(0, |(_, columns)| columns);
+        let cells = match (&self.open, traces.as_mut_slice()) {
+            (_, [cells]) if self.alignment.is_plain() => std::mem::take(cells),
+            (Some(open), _) => self.alignment.minimap(open, axis, columns, traces),
+            (None, _) => Vec::new(),
+        };
+        self.minimap = Some((axis, columns, cells));
+    }
+
+    fn opened(&mut self, opened: Vec<Opened>) {
+        let columns = self.areas().columns();
+        let open = Traces::new(opened);
+        for axis in Axis::ALL {
+            if let Some(span) = self.alignment.span(&open, axis) {
+                self.views.insert(axis, Viewport::whole(axis, span, columns));
+            }
+        }
+        let axes = self.axes();
+        // Of several traces, only the clock says where they lie.
+        let clock = axes.iter().find(|axis| open.are_several() && **axis == Axis::Time);
+        self.axis = clock.or(axes.first()).copied();
+        if open.are_several() {
+            let traces = names::plural(self.labels.len() as u64, "trace");
+            let text = format!("{traces}, aligned {}; {{ and }} shift one", self.clock);
+            self.tell(text);
+        }
+        self.open = Some(open);
         self.find_race_places();
         self.update_rows();
         self.update_list();
@@ -80,8 +118,8 @@ impl State {
         }
         // The whole trace is shown, with the first race's operation selected.
         let wanted = self.start_race.take().and_then(|id| {
-            let findings = &self.open.as_ref()?.findings;
-            findings.iter().position(|finding| finding.fingerprint.to_string() == id)
+            let mut findings = self.open.as_ref()?.findings();
+            findings.position(|(_, finding)| finding.fingerprint.to_string() == id)
         });
         match wanted {
             Some(place) => self.go_to_finding(place),
@@ -95,35 +133,39 @@ impl State {
     }
 
     pub(super) fn find_race_places(&mut self) {
-        let sides = |open: &Opened| -> Vec<OpSeq> {
-            let sides = open.findings.iter().flat_map(|f| [f.first.op, f.second.op]);
+        let sides = |open: &Traces| -> Vec<OpRef> {
+            let sides = open
+                .findings()
+                .flat_map(|(trace, f)| [f.first.op, f.second.op].map(|g| OpRef { trace, g }));
             sides.collect()
         };
         let mut sides = self.open.as_ref().map_or_else(Vec::new, sides);
         sides.sort_unstable();
         sides.dedup();
-        self.race_places = sides.into_iter().filter_map(|g| self.place_of(g)).collect();
+        self.race_places = sides.into_iter().filter_map(|op| self.place_of(op)).collect();
     }
 
-    fn selected(&mut self, detail: Box<Detail>) {
+    fn selected(&mut self, trace: usize, detail: Box<Detail>) {
         self.steps = None;
+        self.was_found = true;
+        let spot = Spot { trace, place: detail.place };
         if !std::mem::take(&mut self.keep_row) {
-            self.show_lane(detail.place.lane);
+            self.show_lane(spot.lane());
         }
         let keep = std::mem::take(&mut self.keep_view);
-        for (axis, view) in &mut self.views {
-            if let Some(at) = detail.place.on(*axis)
-                && Some(*axis) == self.axis
-                && !keep
-            {
-                view.reveal(at);
-            }
+        let at = self.axis.filter(|_| !keep).and_then(|axis| self.position_on(axis, &spot));
+        if let (Some(at), Some(view)) = (at, self.view_mut()) {
+            view.reveal(at);
         }
-        let another = self.selection.as_ref().is_none_or(|s| s.operation.g != detail.operation.g);
+        let g = detail.operation.g;
+        let another = self.selected_op() != Some(OpRef { trace, g });
         if self.pane == Pane::Details && another {
             self.pane_scroll = 0;
         }
-        self.selection = Some(detail);
+        (self.selection, self.selected_trace) = (Some(detail), trace);
+        if self.side.as_ref().is_some_and(|side| side.has_focus) {
+            self.ask(Request::CallNumber(OpRef { trace, g }));
+        }
         if std::mem::take(&mut self.edit_selected) {
             self.edit();
         }
@@ -132,6 +174,7 @@ impl State {
 
     fn not_selected(&mut self) {
         let steps = self.steps.take();
+        self.was_found = false;
         match (steps, &self.last_target) {
             (Some((.., steps)), _) => {
                 self.tell(if steps < 0 {
@@ -144,10 +187,11 @@ impl State {
                 let text = format!("nothing matches {text:?}");
                 self.tell(text);
             }
-            (None, Some(Target::Op(g))) => {
-                let text = format!("the trace holds no operation #{g}");
+            (None, Some(Target::Op(op))) => {
+                let text = format!("the trace holds no operation #{}", op.g);
                 self.tell(text);
             }
+            (None, Some(Target::Call { .. })) => self.tell("no such call here"),
             _ => self.tell("the row holds no operation"),
         }
     }

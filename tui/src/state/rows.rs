@@ -1,20 +1,22 @@
 //! The shown rows, and their groups.
 
 use crate::names;
-use crate::query::Opened;
+use crate::traces::{LaneRef, Opened, Traces};
 use std::collections::BTreeSet;
 use streamsan_model::{ContextId, Entities, KernelId, Lane, LaneId, OpFilter, Overview, ProcessId};
 
 /// A line of the timelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Row {
-    /// The headline of a process; not selectable.
-    Process(ProcessId),
-    /// The headline of a context; not selectable.
-    Context(ContextId),
+    /// The headline of a trace among several; not selectable.
+    Trace(usize),
+    /// The headline of a process of a trace; not selectable.
+    Process(usize, ProcessId),
+    /// The headline of a context of a trace; not selectable.
+    Context(usize, ContextId),
     /// The ranges above the row of a host thread, at a depth from 0; not selectable.
     Ranges(usize, u32),
-    /// A row: its place in [`Overview::lanes`].
+    /// A row: its place among the rows of all traces.
     Lane(usize),
 }
 
@@ -31,7 +33,7 @@ impl Row {
     pub(crate) fn shown_lane(self) -> Option<usize> {
         match self {
             Self::Lane(lane) | Self::Ranges(lane, _) => Some(lane),
-            Self::Process(_) | Self::Context(_) => None,
+            Self::Trace(_) | Self::Process(..) | Self::Context(..) => None,
         }
     }
 }
@@ -43,10 +45,10 @@ pub struct RowFilter {
     pub parts: Vec<String>,
     /// Words, one of which a row's name must contain; all rows where there are none.
     pub words: Vec<String>,
-    /// Which operations are looked for.
-    pub operations: OpFilter,
+    /// Which operations are looked for, of each trace.
+    pub operations: Vec<OpFilter>,
     /// The rows that hold such operations, once it is known which do.
-    pub hit: Option<BTreeSet<LaneId>>,
+    pub hit: Option<BTreeSet<LaneRef>>,
     /// Whether streams are shown that hold nothing but their creation.
     pub idle: bool,
     /// Rows at the top, in order.
@@ -61,8 +63,9 @@ impl RowFilter {
     /// # Errors
     ///
     /// A part that says something else, in words.
-    pub fn set(&mut self, text: &str, entities: &Entities) -> Result<(), String> {
+    pub fn set(&mut self, text: &str, entities: &[&Entities]) -> Result<(), String> {
         let mut new = Self { idle: self.idle, pinned: self.pinned.clone(), ..Self::default() };
+        new.operations = vec![OpFilter::default(); entities.len()];
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let (subject, word) = match part.split_once(':') {
                 // `at::native` is no subject.
@@ -72,20 +75,25 @@ impl RowFilter {
             if word.is_empty() {
                 return Err(format!("{subject}: what of it?"));
             }
-            let operations = &mut new.operations;
-            match subject {
-                "stream" | "row" | "thread" => new.words.push(word.to_lowercase()),
-                "kernel" => {
-                    operations.kernels.get_or_insert_default().extend(kernels(word, entities));
-                }
-                "file" => operations.files.push(word.to_owned()),
-                "function" | "fn" => operations.functions.push(word.to_owned()),
-                "range" => operations.ranges.push(word.to_owned()),
-                "allocation" | "alloc" => operations.allocations.push(word.to_owned()),
-                _ => {
-                    return Err(format!(
-                        "{subject:?} is none of stream, kernel, file, function, allocation, range"
-                    ));
+            if matches!(subject, "stream" | "row" | "thread") {
+                new.words.push(word.to_lowercase());
+            }
+            for (operations, entities) in new.operations.iter_mut().zip(entities) {
+                match subject {
+                    "stream" | "row" | "thread" => {}
+                    "kernel" => {
+                        operations.kernels.get_or_insert_default().extend(kernels(word, entities));
+                    }
+                    "file" => operations.files.push(word.to_owned()),
+                    "function" | "fn" => operations.functions.push(word.to_owned()),
+                    "range" => operations.ranges.push(word.to_owned()),
+                    "allocation" | "alloc" => operations.allocations.push(word.to_owned()),
+                    _ => {
+                        return Err(format!(
+                            "{subject:?} is none of stream, kernel, file, function, allocation, \
+                             range"
+                        ));
+                    }
                 }
             }
             new.parts.push(part.to_owned());
@@ -99,15 +107,19 @@ impl RowFilter {
         self.parts.is_empty()
     }
 
+    /// Whether operations are looked for.
+    pub fn has_operations(&self) -> bool {
+        self.operations.iter().any(|operations| !operations.is_empty())
+    }
+
     /// Shows all rows again.
     pub fn clear(&mut self) {
         *self =
             Self { idle: self.idle, pinned: std::mem::take(&mut self.pinned), ..Self::default() };
     }
 
-    fn shows(&self, open: &Opened, lane: usize) -> bool {
-        let row = &open.overview.lanes[lane];
-        if self.hit.as_ref().is_some_and(|hit| !hit.contains(&row.id)) {
+    fn shows(&self, open: &Opened, lane: LaneRef, row: &Lane) -> bool {
+        if self.hit.as_ref().is_some_and(|hit| !hit.contains(&lane)) {
             return false;
         }
         if is_idle(&open.overview, row) && !self.idle && self.is_empty() {
@@ -122,15 +134,34 @@ impl RowFilter {
     }
 
     /// Streams that are hidden because nothing happens in them.
-    pub fn hidden_idle(&self, overview: &Overview) -> usize {
-        let idle = |row: &&Lane| is_idle(overview, row);
-        if self.idle || !self.is_empty() { 0 } else { overview.lanes.iter().filter(idle).count() }
+    pub fn hidden_idle(&self, open: &Traces) -> usize {
+        if self.idle || !self.is_empty() {
+            return 0;
+        }
+        let of = |overview: &Overview| {
+            overview.lanes.iter().filter(|row| is_idle(overview, row)).count()
+        };
+        open.iter().map(|opened| of(&opened.overview)).sum()
     }
 
-    /// The rows, grouped by process, then context, host threads first. Headlines stand only where
-    /// there are several of their kind. Above a host thread's row stand its ranges, at most so many
-    /// depths.
-    pub fn rows(&self, open: &Opened, depths: u32) -> Vec<Row> {
+    /// The rows, grouped by trace, process, then context, host threads first. Headlines stand only
+    /// where there are several of their kind. Above a host thread's row stand its ranges, at most so
+    /// many depths.
+    pub fn rows(&self, open: &Traces, depths: u32) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for trace in 0..open.iter().len() {
+            let of_trace = self.rows_of(open, trace, depths);
+            if open.are_several() && !of_trace.is_empty() {
+                rows.push(Row::Trace(trace));
+            }
+            rows.extend(of_trace);
+        }
+        rows
+    }
+
+    fn rows_of(&self, open: &Traces, trace: usize, depths: u32) -> Vec<Row> {
+        let first = open.first_lane(trace);
+        let open = open.of(trace);
         let overview = &open.overview;
         let context = |lane: usize| overview.lanes[lane].stream.as_ref().map(|s| s.context);
         // A stream of several processes belongs to the process of its context.
@@ -138,8 +169,11 @@ impl RowFilter {
             let of = context(lane).and_then(|id| overview.entities.context(id));
             of.map_or(overview.lanes[lane].process, |context| context.process)
         };
-        let mut shown: Vec<usize> =
-            (0..overview.lanes.len()).filter(|&lane| self.shows(open, lane)).collect();
+        let shows = |lane: usize| {
+            let row = &overview.lanes[lane];
+            self.shows(open, LaneRef { trace, id: row.id }, row)
+        };
+        let mut shown: Vec<usize> = (0..overview.lanes.len()).filter(|&lane| shows(lane)).collect();
         if shown.is_empty() && self.is_empty() {
             // A trace of idle streams only is not an empty one.
             shown = (0..overview.lanes.len()).collect();
@@ -151,18 +185,18 @@ impl RowFilter {
         let mut last = (None, None);
         for lane in shown {
             if processes.len() > 1 && last.0 != Some(process(lane)) {
-                rows.push(Row::Process(process(lane)));
+                rows.push(Row::Process(trace, process(lane)));
             }
             if let Some(context) = context(lane)
                 && contexts.len() > 1
                 && last.1 != Some(context)
             {
-                rows.push(Row::Context(context));
+                rows.push(Row::Context(trace, context));
             }
             last = (Some(process(lane)), context(lane));
             let depths = 0..overview.lanes[lane].ranges.min(depths);
-            rows.extend(depths.map(|depth| Row::Ranges(lane, depth)));
-            rows.push(Row::Lane(lane));
+            rows.extend(depths.map(|depth| Row::Ranges(first + lane, depth)));
+            rows.push(Row::Lane(first + lane));
         }
         rows
     }
@@ -199,21 +233,22 @@ mod tests {
             entities.declare(Entity::Kernel(kernel));
         }
         let mut filter = RowFilter::default();
-        filter.set("Decode, kernel:NATIVE, file:train.py, alloc:kv", &entities).expect("a filter");
+        let entities = &[&entities];
+        filter.set("Decode, kernel:NATIVE, file:train.py, alloc:kv", entities).expect("a filter");
         assert_eq!(filter.words, ["decode"]);
-        assert_eq!(filter.operations.kernels, Some(vec![KernelId(1)]));
-        assert_eq!(filter.operations.files, ["train.py"]);
-        assert_eq!(filter.operations.allocations, ["kv"]);
-        filter.set("range:forward", &entities).expect("a filter");
-        assert_eq!(filter.operations.ranges, ["forward"]);
-        filter.set("at::native", &entities).expect("a word");
+        assert_eq!(filter.operations[0].kernels, Some(vec![KernelId(1)]));
+        assert_eq!(filter.operations[0].files, ["train.py"]);
+        assert_eq!(filter.operations[0].allocations, ["kv"]);
+        filter.set("range:forward", entities).expect("a filter");
+        assert_eq!(filter.operations[0].ranges, ["forward"]);
+        filter.set("at::native", entities).expect("a word");
         assert_eq!(filter.words, ["at::native"]);
-        assert!(filter.operations.is_empty());
-        filter.set("kernel:none", &entities).expect("a filter");
-        assert_eq!(filter.operations.kernels, Some(vec![]));
+        assert!(!filter.has_operations());
+        filter.set("kernel:none", entities).expect("a filter");
+        assert_eq!(filter.operations[0].kernels, Some(vec![]));
         let before = filter.parts.clone();
         for wrong in ["colour:red", "kernel:"] {
-            assert!(filter.set(wrong, &entities).is_err(), "{wrong}");
+            assert!(filter.set(wrong, entities).is_err(), "{wrong}");
             assert_eq!(filter.parts, before);
         }
     }

@@ -58,14 +58,17 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
     if area.height == 0 {
         return;
     }
-    let Some((by, footprint)) = &state.footprint.known else {
+    let trace = state.footprint.trace;
+    let known = state.footprint.known.as_ref().filter(|_| trace == state.trace_in_focus());
+    let Some((by, footprint)) = known else {
         put(buffer, area, area.x, theme.pick("…", "."), theme.dim());
         return;
     };
     let peak = footprint.total.iter().copied().max().unwrap_or(0);
     let headline = format!(
-        "bytes over the whole trace in issue order, {}: at most {} at once   S changes it, Enter \
+        "bytes over the whole trace in issue order{}, {}: at most {} at once   S changes it, Enter \
          shows uses",
+        super::of_trace(state, trace),
         by.description(),
         names::size(peak)
     );

@@ -12,6 +12,8 @@ pub(super) fn lines(state: &State) -> Vec<Text> {
     let (Some(open), Some(detail)) = (&state.open, &state.selection) else {
         return vec![plain("nothing is selected")];
     };
+    let several = open.are_several();
+    let open = open.of(state.selected_trace);
     let entities = &open.overview.entities;
     let op = &detail.operation;
     let mut lines = vec![bold(format!(
@@ -27,6 +29,10 @@ pub(super) fn lines(state: &State) -> Vec<Text> {
             None => format!("thread {}", op.thread),
         }
     ))];
+    if several {
+        let trace = super::trace_in_words(state, state.selected_trace);
+        lines.push(plain(format!("  of {trace}")));
+    }
     lines.extend(action(&op.action, entities, detail).into_iter().map(plain));
     lines.push(plain(when(detail)));
     if !detail.ranges.is_empty() {

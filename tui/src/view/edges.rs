@@ -5,10 +5,11 @@
 
 use crate::state::{Areas, RowOnScreen};
 use crate::theme::Line;
+use crate::traces::{LaneRef, OpRef, Spot};
 use crate::{State, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::style::Style;
-use streamsan_model::{LaneId, OpSeq, Place};
+use streamsan_model::{OpSeq, Place};
 
 /// Edges of one direction that are drawn.
 const MOST: usize = 6;
@@ -41,10 +42,10 @@ struct EdgeScreen<'a> {
 }
 
 impl EdgeScreen<'_> {
-    fn end(&self, place: &Place) -> Option<End> {
+    fn end(&self, spot: &Spot) -> Option<End> {
         let view = self.state.view()?;
         let grid = view.grid();
-        let at = place.on(view.axis)?;
+        let at = self.state.position_on(view.axis, spot)?;
         let area = self.areas.rows;
         let (left, right) = (area.x + self.areas.label, area.right());
         if left >= right || area.height == 0 {
@@ -56,7 +57,7 @@ impl EdgeScreen<'_> {
             None => right - 1,
         };
         let border = |line| End { x, top: line, bottom: line, has_gap: false, is_hidden: true };
-        Some(match self.row(place.lane) {
+        Some(match self.row(spot.lane()) {
             Some(row) => End {
                 x,
                 top: area.y + row.top,
@@ -64,20 +65,20 @@ impl EdgeScreen<'_> {
                 has_gap: row.gap().is_some(),
                 is_hidden: false,
             },
-            None if self.is_above(place.lane) => border(area.y),
+            None if self.is_above(spot.lane()) => border(area.y),
             None => border(area.bottom() - 1),
         })
     }
 
-    fn row(&self, lane: LaneId) -> Option<&RowOnScreen> {
-        let overview = &self.state.open.as_ref()?.overview;
-        let is_it = |place: usize| overview.lanes[place].id == lane;
+    fn row(&self, lane: LaneRef) -> Option<&RowOnScreen> {
+        let place = self.state.open.as_ref()?.lane_place(lane)?;
+        let is_it = |other: usize| other == place;
         self.rows.iter().find(|shown| shown.row.lane().is_some_and(is_it))
     }
 
-    fn is_above(&self, lane: LaneId) -> bool {
-        let Some(open) = &self.state.open else { return false };
-        let is_it = |place: usize| open.overview.lanes[place].id == lane;
+    fn is_above(&self, lane: LaneRef) -> bool {
+        let lane = self.state.open.as_ref().and_then(|open| open.lane_place(lane));
+        let is_it = |place: usize| Some(place) == lane;
         let place = self.state.rows.iter().position(|row| row.lane().is_some_and(is_it));
         place.is_some_and(|place| place < self.state.scroll)
     }
@@ -173,7 +174,7 @@ impl EdgeScreen<'_> {
         way
     }
 
-    fn connect(&self, from: &Place, to: &Place, line: Line, style: Style, buffer: &mut Buffer) {
+    fn connect(&self, from: &Spot, to: &Spot, line: Line, style: Style, buffer: &mut Buffer) {
         let (Some(from), Some(to)) = (self.end(from), self.end(to)) else { return };
         if from.is_hidden && to.is_hidden {
             return;
@@ -235,8 +236,8 @@ impl EdgeScreen<'_> {
     }
 
     /// The number of a side, as the words about the race have it, above its letter.
-    fn number(&self, place: &Place, number: &str, buffer: &mut Buffer) {
-        if let Some(end) = self.end(place).filter(|end| end.has_gap && !end.is_hidden) {
+    fn number(&self, spot: &Spot, number: &str, buffer: &mut Buffer) {
+        if let Some(end) = self.end(spot).filter(|end| end.has_gap && !end.is_hidden) {
             buffer[(end.x, end.top)].set_symbol(number).set_style(self.theme.race());
         }
     }
@@ -270,8 +271,8 @@ pub(super) fn draw(
 ) {
     let screen = EdgeScreen { state, theme, areas, rows };
     let mut edge = theme.edge();
-    if let Some(finding) = state.current_finding() {
-        let place = |g: OpSeq| state.place_of(g);
+    if let Some((trace, finding)) = state.found() {
+        let place = |g: OpSeq| state.place_of(OpRef { trace, g });
         let (first, second) = (place(finding.first.op), place(finding.second.op));
         if let (Some(first), Some(second)) = (first, second) {
             let (line, style) = (theme.missing_line(), theme.race_mark());
@@ -287,10 +288,12 @@ pub(super) fn draw(
         edge = theme.dim();
     }
     let Some(detail) = &state.selection else { return };
-    for (_, from) in detail.incoming.iter().take(MOST) {
-        screen.connect(from, &detail.place, theme.edge_line(), edge, buffer);
+    let spot = |place: Place| Spot { trace: state.selected_trace, place };
+    let here = spot(detail.place);
+    for &(_, from) in detail.incoming.iter().take(MOST) {
+        screen.connect(&spot(from), &here, theme.edge_line(), edge, buffer);
     }
-    for (_, to) in detail.outgoing.iter().take(MOST) {
-        screen.connect(&detail.place, to, theme.edge_line(), edge, buffer);
+    for &(_, to) in detail.outgoing.iter().take(MOST) {
+        screen.connect(&here, &spot(to), theme.edge_line(), edge, buffer);
     }
 }

@@ -28,9 +28,8 @@ fn cursor_style(state: &State, here: bool) -> Style {
 
 /// A life as a bar over the whole trace, in issue order.
 fn life(state: &State, lifetime: &Lifetime, theme: Theme) -> String {
-    let axes = state.open.as_ref().map(|open| &open.overview.axes);
-    let span = axes.and_then(|axes| axes.iter().find(|(axis, _)| *axis == Axis::Issue));
-    let Some((_, span)) = span else { return " ".repeat(LIFE) };
+    let open = state.open.as_ref().map(|open| open.of(state.memory.trace));
+    let Some(span) = open.and_then(|open| open.span(Axis::Issue)) else { return " ".repeat(LIFE) };
     let column = |g: u64| {
         let offset = u128::from(g.saturating_sub(span.start)) * LIFE as u128;
         ((offset / u128::from(span.len().max(1))) as usize).min(LIFE - 1)
@@ -83,13 +82,15 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
     if let Some(history) = &state.memory.history {
         return draw_history(state, theme, history, area, buffer);
     }
-    let Some(list) = &state.memory.allocations else {
+    let list = state.memory.allocations.as_ref();
+    let Some(list) = list.filter(|_| state.memory.trace == state.trace_in_focus()) else {
         put(buffer, area, area.x, theme.pick("…", "."), theme.dim());
         return;
     };
     let headline = format!(
-        "the largest {}: life over the whole trace, size, address   Enter shows the uses of one",
-        names::plural(list.len() as u64, "allocation")
+        "the largest {}{}: life over the whole trace, size, address   Enter shows the uses of one",
+        names::plural(list.len() as u64, "allocation"),
+        super::of_trace(state, state.memory.trace)
     );
     let top = line_of(area, 0);
     put(buffer, top, top.x, &headline, theme.dim());
@@ -114,6 +115,7 @@ fn use_row(state: &State, history: &History, place: usize) -> String {
     let (Some(used), Some(open)) = (history.uses.get(place), &state.open) else {
         return String::new();
     };
+    let open = open.of(state.memory.history_of);
     let hull = used.access.extent.hull();
     let graph = used.graph.map_or_else(String::new, |graph| format!(", in graph {graph}"));
     format!(
@@ -131,9 +133,10 @@ fn use_row(state: &State, history: &History, place: usize) -> String {
 fn draw_history(state: &State, theme: Theme, history: &History, area: Rect, buffer: &mut Buffer) {
     let allocation = &history.allocation;
     let headline = format!(
-        "allocation {}{}: {}, {}{} uses   Enter goes to one, Esc lists allocations",
+        "allocation {}{}{}: {}, {}{} uses   Enter goes to one, Esc lists allocations",
         allocation.id,
         names::quoted(allocation.name.as_deref()),
+        super::of_trace(state, state.memory.history_of),
         names::memory(allocation),
         if history.more { "more than " } else { "" },
         names::number(history.uses.len() as u64)
@@ -190,7 +193,10 @@ fn draw_bytes(
             *place |= bit;
         }
     }
-    let race = state.current_finding().filter(|f| f.allocation == history.allocation.id);
+    let race = state.found().filter(|(trace, f)| {
+        *trace == state.memory.history_of && f.allocation == history.allocation.id
+    });
+    let race = race.map(|(_, finding)| finding);
     let conflict = race.and_then(|f| Some((f, f.overlap.intersection(shown)?)));
     let most = usize::from(area.height.saturating_sub(4)).min(STREAMS);
     let mut lines = 0;
@@ -198,7 +204,7 @@ fn draw_bytes(
         let row = line_of(area, 1 + lines);
         lines += 1;
         let name = match (stream, &state.open) {
-            (id, Some(open)) => open.side(*id),
+            (id, Some(open)) => open.of(state.memory.history_of).side(*id),
             (_, None) => String::new(),
         };
         let label = Rect { width: NAMES - 1, ..row };

@@ -8,6 +8,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use streamsan_model::FindingAccess;
+use streamsan_names::printable;
 
 /// The first line that is shown, so that the selected one is.
 fn first(state: &State) -> usize {
@@ -23,7 +24,20 @@ pub(crate) fn race_at(state: &State, line: usize) -> Option<usize> {
 
 fn row(place: usize, state: &State) -> Option<String> {
     let open = state.open.as_ref()?;
-    let finding = open.findings.get(place)?;
+    let (trace, finding) = open.finding(place)?;
+    let of = if open.are_several() {
+        format!("{}  ", printable(&state.labels.get(trace)?.title))
+    } else {
+        String::new()
+    };
+    // Those that are accepted are neither new nor gone.
+    let change = match (&state.side, state.change_of(finding)) {
+        (None, _) => String::new(),
+        (Some(_), None) => "  -   ".to_owned(),
+        (Some(_), Some(change)) => format!("{} {:<4}", change.sign(), change.description()),
+    };
+    let of = if change.is_empty() { of } else { format!("{of}{change}  ") };
+    let open = open.of(trace);
     let is_known = state.list.upstream.get(place).is_some_and(|&is_known| is_known);
     let side = |side: &FindingAccess| {
         let name = side_name(side, &open.overview.entities);
@@ -33,7 +47,7 @@ fn row(place: usize, state: &State) -> Option<String> {
         }
     };
     Some(format!(
-        "{:<6} {:<9} {:<3} {:<22} {}  {} | {}  {}",
+        "{of}{:<6} {:<9} {:<3} {:<22} {}  {} | {}  {}",
         if is_known { "known" } else { finding.severity.description() },
         finding.confidence.description(),
         finding.kind.description(),
@@ -58,7 +72,7 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
     let headline = format!(
         "{} of {} by {}{filter}   Enter goes to one, S sorts, \\ filters",
         names::number(state.list.shown.len() as u64),
-        names::plural(open.findings.len() as u64, "occurrence"),
+        names::plural(open.findings().count() as u64, "occurrence"),
         state.list.sort.description()
     );
     let top = line_of(area, 0);

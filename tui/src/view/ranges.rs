@@ -3,11 +3,12 @@
 use super::{line_of, put, put_cut};
 use crate::names;
 use crate::state::Areas;
+use crate::traces::LaneRef;
 use crate::{State, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use streamsan_model::{Grid, LaneId};
+use streamsan_model::Grid;
 
 /// Draws a depth of a row's ranges on a line of the timelines. Each range begins with a bar and its
 /// name, and a line goes on to its end; columns of several ranges are shaded.
@@ -15,7 +16,7 @@ pub(super) fn draw(
     state: &State,
     theme: Theme,
     areas: &Areas,
-    (lane, depth, line): (LaneId, u32, u16),
+    (lane, depth, line): (LaneRef, u32, u16),
     buffer: &mut Buffer,
 ) {
     let area = line_of(areas.rows, line);

@@ -7,15 +7,16 @@
 use super::timeline::x_of;
 use super::{line_of, put, put_cut, put_cut_inside, ranges};
 use crate::names;
-use crate::query::Opened;
 use crate::state::{Areas, Row, RowOnScreen};
 use crate::theme::{Depth, letter};
+use crate::traces::{LaneRef, Opened, Spot, Traces};
 use crate::{State, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use std::collections::HashSet;
-use streamsan_model::{Cell, Grid, Lane, LaneId, OpGroup, Overview, Place};
+use std::fmt::Write;
+use streamsan_model::{Axis, Cell, Grid, Lane, OpGroup};
 
 /// Operations of a column that reach the top of a row where no column holds more.
 const LEAST: u64 = 3;
@@ -42,49 +43,59 @@ pub(super) fn draw(
             .max()
             .unwrap_or(1)
             .max(LEAST),
-        front: front(state, view.grid()),
-        hits: hits(state, view.grid()),
+        front: front(state),
+        hits: hits(state),
     };
     for row in shown {
         match row.row {
             Row::Lane(lane) => {
-                let lane_of = &open.overview.lanes[lane];
-                canvas.label(open, lane_of, row, state.selected_lane() == Some(lane), buffer);
-                canvas.cells(lane_of.id, row, buffer);
+                let is_selected = state.selected_lane() == Some(lane);
+                let (trace, lane) = open.lane(lane);
+                canvas.label(open.of(trace), trace, lane, row, is_selected, buffer);
+                canvas.cells(LaneRef { trace, id: lane.id }, row, buffer);
             }
             Row::Ranges(lane, depth) => {
-                let lane = open.overview.lanes[lane].id;
+                let lane = open.lane_ref(lane);
                 ranges::draw(state, theme, areas, (lane, depth, row.top), buffer);
             }
             headline => {
                 let area = line_of(areas.rows, row.top);
-                draw_headline(theme, &open.overview, area, headline, buffer);
+                draw_headline(state, open, theme, area, headline, buffer);
             }
         }
     }
 }
 
 /// The columns of the sides of the race that is in front.
-fn front(state: &State, grid: Grid) -> Option<[(LaneId, Option<u32>); 2]> {
-    let finding = state.current_finding()?;
-    let side = |g| {
-        let place = state.place_of(g)?;
-        Some((place.lane, place.on(grid.axis).and_then(|at| grid.column(at))))
+fn front(state: &State) -> Option<[(LaneRef, Option<u32>); 2]> {
+    let [first, second] = state.sides()?;
+    let side = |op| {
+        let spot = state.place_of(op)?;
+        Some((spot.lane(), state.column_of(&spot)))
     };
-    Some([side(finding.first.op)?, side(finding.second.op)?])
+    Some([side(first)?, side(second)?])
 }
 
 /// The columns of the operations that the filter finds.
-fn hits(state: &State, grid: Grid) -> Option<HashSet<(LaneId, u32)>> {
+fn hits(state: &State) -> Option<HashSet<(LaneRef, u32)>> {
     let hits = state.hits.as_ref()?;
-    let column = |place: &Place| Some((place.lane, grid.column(place.on(grid.axis)?)?));
-    Some(hits.places.iter().filter_map(|(_, place)| column(place)).collect())
+    let column = |spot: &Spot| Some((spot.lane(), state.column_of(spot)?));
+    Some(hits.places.iter().filter_map(|(_, spot)| column(spot)).collect())
 }
 
-fn draw_headline(theme: Theme, overview: &Overview, area: Rect, row: Row, buffer: &mut Buffer) {
+fn draw_headline(
+    state: &State,
+    open: &Traces,
+    theme: Theme,
+    area: Rect,
+    row: Row,
+    buffer: &mut Buffer,
+) {
+    let entities = |trace| &open.of(trace).overview.entities;
     let text = match row {
-        Row::Process(id) => names::process(&overview.entities, id),
-        Row::Context(id) => match overview.entities.context(id) {
+        Row::Trace(trace) => return draw_trace(state, open, theme, area, trace, buffer),
+        Row::Process(trace, id) => names::process(entities(trace), id),
+        Row::Context(trace, id) => match entities(trace).context(id) {
             Some(context) if context.primary => {
                 format!("  device {} (context {id})", context.device)
             }
@@ -97,6 +108,44 @@ fn draw_headline(theme: Theme, overview: &Overview, area: Rect, row: Row, buffer
     put(buffer, area, area.x, &text, style);
 }
 
+/// The headline of a trace: its name over the whole width, what it holds, and how far it is shifted.
+fn draw_trace(
+    state: &State,
+    open: &Traces,
+    theme: Theme,
+    area: Rect,
+    trace: usize,
+    buffer: &mut Buffer,
+) {
+    let rule = theme.pick("─", "-");
+    for x in area.x..area.right() {
+        buffer[(x, area.y)].set_symbol(rule).set_style(theme.dim());
+    }
+    let opened = open.of(trace);
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    let is_here = state.trace_in_focus() == trace;
+    let style = if is_here { bold.patch(theme.pointer()) } else { bold };
+    let name = format!("{} ", super::trace_in_words(state, trace));
+    let x = put(buffer, area, area.x, &theme.plain(name), style);
+    let dot = theme.pick(" · ", " | ");
+    let mut text = format!(" {}", names::plural(opened.overview.operations, "operation"));
+    let axis = state.axis.unwrap_or(Axis::Issue);
+    let moved = state.moved_by_user(trace, axis);
+    if moved != 0 {
+        let _ = write!(text, "{dot}shifted by {}", names::shift(axis, moved));
+    }
+    if axis == Axis::Time && opened.span(Axis::Time).is_none() {
+        text += dot;
+        text += "no host times";
+    }
+    let x = put(buffer, area, x, &theme.plain(text), theme.dim());
+    let tally = state.list.by_trace.get(trace).copied().unwrap_or_default();
+    let x = put(buffer, area, x, dot, theme.dim());
+    let counts = tally.mistakes() > tally.upstream;
+    let style = if counts { theme.race_mark() } else { theme.dim() };
+    put(buffer, area, x, &format!("{} ", names::races(tally)), style);
+}
+
 struct Canvas<'a> {
     state: &'a State,
     theme: Theme,
@@ -104,9 +153,9 @@ struct Canvas<'a> {
     grid: Grid,
     /// The most operations of a cell on the screen.
     most: u64,
-    front: Option<[(LaneId, Option<u32>); 2]>,
+    front: Option<[(LaneRef, Option<u32>); 2]>,
     /// The columns in which the filter finds operations.
-    hits: Option<HashSet<(LaneId, u32)>>,
+    hits: Option<HashSet<(LaneRef, u32)>>,
 }
 
 impl Canvas<'_> {
@@ -118,12 +167,14 @@ impl Canvas<'_> {
     fn label(
         &self,
         open: &Opened,
+        trace: usize,
         lane: &Lane,
         row: &RowOnScreen,
         selected: bool,
         buffer: &mut Buffer,
     ) {
         let theme = self.theme;
+        let this = LaneRef { trace, id: lane.id };
         let mut style = Style::new();
         if selected {
             style = style.add_modifier(Modifier::REVERSED);
@@ -138,13 +189,13 @@ impl Canvas<'_> {
         let mut more = names::about_stream(&open.overview.entities, lane);
         more.push(match &self.state.hits {
             Some(hits) => {
-                let found = hits.lanes.binary_search_by_key(&lane.id, |(lane, _)| *lane);
+                let found = hits.lanes.binary_search_by_key(&this, |(lane, _)| *lane);
                 let count = found.map_or(0, |place| hits.lanes[place].1);
                 format!("{} of {} hit", names::number(count), names::number(lane.operations))
             }
             None => names::plural(lane.operations, "operation"),
         });
-        let is_side = |place: &&Place| place.lane == lane.id;
+        let is_side = |spot: &&Spot| spot.lane() == this;
         let sides = self.state.race_places.iter().filter(is_side).count();
         for (place, line) in lines.enumerate() {
             let area = self.line(line);
@@ -167,7 +218,7 @@ impl Canvas<'_> {
     }
 
     /// The cells of a row. Those of another window than the one shown are put where they would lie.
-    fn cells(&self, lane: LaneId, row: &RowOnScreen, buffer: &mut Buffer) {
+    fn cells(&self, lane: LaneRef, row: &RowOnScreen, buffer: &mut Buffer) {
         let Some(loaded) = self.state.strips.grid.filter(|grid| grid.axis == self.grid.axis) else {
             return;
         };
@@ -202,7 +253,7 @@ impl Canvas<'_> {
         }
     }
 
-    fn depth(&self, lane: LaneId, column: u32) -> Depth {
+    fn depth(&self, lane: LaneRef, column: u32) -> Depth {
         let is_front = match (&self.front, &self.hits) {
             (Some(sides), _) => sides.contains(&(lane, Some(column))),
             (None, Some(hits)) => hits.contains(&(lane, column)),
@@ -272,14 +323,12 @@ pub(super) fn draw_selection(
     shown: &[RowOnScreen],
     buffer: &mut Buffer,
 ) {
-    let (Some(point), Some(open), Some(view)) = (state.selected_point(), &state.open, state.view())
-    else {
-        return;
-    };
-    let Some(x) = x_of(areas, view.grid(), &point) else { return };
+    let (Some(point), Some(open)) = (state.selected_point(), &state.open) else { return };
+    let spot = point.spot();
+    let Some(x) = x_of(state, areas, &spot) else { return };
     for row in shown {
-        let lane = row.row.lane().map(|lane| open.overview.lanes[lane].id);
-        if lane != Some(point.place.lane) {
+        let lane = row.row.lane().map(|lane| open.lane_ref(lane));
+        if lane != Some(spot.lane()) {
             continue;
         }
         let cell = &mut buffer[(x, areas.rows.y + row.letters())];

@@ -3,7 +3,7 @@
 use super::styled::{Text, bold, plain};
 use crate::State;
 use crate::names;
-use streamsan_model::Verdict;
+use streamsan_model::{Axis, Verdict};
 use streamsan_names::{printable, printable_line};
 
 /// Rows that are listed, those with the most operations first.
@@ -11,8 +11,17 @@ const ROWS: usize = 100;
 
 pub(super) fn lines(state: &State) -> Vec<Text> {
     let Some(open) = &state.open else { return vec![plain("…")] };
+    let trace = state.trace_in_focus();
+    let several = open.are_several();
+    let open = open.of(trace);
     let overview = &open.overview;
     let mut lines = Vec::new();
+    if several {
+        lines.push(bold(super::trace_in_words(state, trace)));
+        let shift = state.alignment.shift(trace, Axis::Time);
+        lines.push(plain(format!("Times are aligned {}.", state.clock)));
+        lines.push(plain(format!("This trace begins at +{}.", names::duration(shift))));
+    }
     if state.is_running() {
         lines.push(plain("The program runs: what was not seen is told at its end."));
     } else if state.has_no_cuda() {
@@ -32,9 +41,9 @@ pub(super) fn lines(state: &State) -> Vec<Text> {
         let told = host.description();
         lines.push(plain(format!("Host accesses: {}.", printable_line(&told))));
     }
-    match &state.calls {
+    match state.calls.as_ref().filter(|(of, _)| *of == trace) {
         None => lines.push(plain("…")),
-        Some(calls) => {
+        Some((_, calls)) => {
             lines.push(bold(format!(
                 "{:<36} {:>12} {:>14} {:>12} {:>9}",
                 "call of the driver", "calls", "in the driver", "each", "failures"

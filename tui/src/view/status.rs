@@ -2,13 +2,14 @@
 
 use super::put;
 use crate::names;
-use crate::state::{InputKind, Pending, side_name};
+use crate::state::{InputKind, Pending, Point, side_name};
 use crate::{State, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::widgets::{Clear, Widget};
 use streamsan_model::Axis;
+use streamsan_names::printable;
 
 /// Commands that the palette lists.
 const CHOICES: usize = 8;
@@ -42,14 +43,28 @@ fn standing(state: &State) -> String {
     if let Some((from, to)) = state.area_ends() {
         let mut parts = Vec::new();
         for axis in [Axis::Time, Axis::Issue, Axis::Logical] {
-            if let (Some(a), Some(b)) = (from.place.on(axis), to.place.on(axis)) {
+            // Between traces, only the clock says how far apart two calls are.
+            if from.trace != to.trace && axis != Axis::Time {
+                continue;
+            }
+            let at = |point: &Point| {
+                let shift = state.alignment.shift(point.trace, axis);
+                Some(point.place.on(axis)?.saturating_add(shift))
+            };
+            if let (Some(a), Some(b)) = (at(&from), at(&to)) {
                 parts.push(names::distance(axis, b.abs_diff(a)));
             }
         }
         return format!("area #{} to #{}: {}", from.op, to.op, parts.join(", "));
     }
-    if let (Some(finding), Some(open)) = (state.current_finding(), &state.open) {
-        let name = |side| side_name(side, &open.overview.entities);
+    if let (Some((trace, finding)), Some(open)) = (state.found(), &state.open) {
+        let name = |side| side_name(side, &open.of(trace).overview.entities);
+        let change = state.change_of(finding).map(|change| format!(" {}", change.description()));
+        let of = if open.are_several() {
+            format!(" in {}", printable(&state.labels[trace].title))
+        } else {
+            change.unwrap_or_default()
+        };
         let is_known = state.finding.and_then(|place| state.list.upstream.get(place).copied());
         let is_known = is_known.unwrap_or_default();
         let here = state.list.shown.iter().position(|&place| Some(place) == state.finding);
@@ -59,7 +74,7 @@ fn standing(state: &State) -> String {
             of => format!(" (occurrence {} of {})", occurrence.number, names::number(of as u64)),
         };
         return format!(
-            "race {}/{}{number} {} {} [{}] {} id {}: {} then {}",
+            "race {}/{}{number}{of} {} {} [{}] {} id {}: {} then {}",
             occurrence.mistake,
             state.list.mistakes,
             if is_known { "known upstream" } else { finding.severity.description() },
@@ -74,7 +89,7 @@ fn standing(state: &State) -> String {
     if let Some(words) = state.filter_in_words() {
         return words;
     }
-    let hidden = state.open.as_ref().map_or(0, |open| state.filter.hidden_idle(&open.overview));
+    let hidden = state.open.as_ref().map_or(0, |open| state.filter.hidden_idle(open));
     let idle =
         if hidden > 0 { format!("{hidden} idle streams hidden (i)  ") } else { String::new() };
     format!(

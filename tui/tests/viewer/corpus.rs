@@ -3,7 +3,7 @@
 
 use crate::driver::Driver;
 use crate::picture::SIZES;
-use crate::trace;
+use crate::{pair, ranks, trace};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use streamsan_report::{Input, Report, TextOptions};
 use streamsan_store::{Reader, Writer};
 use streamsan_testing::corpus::traces;
 use streamsan_testing::golden;
-use streamsan_tui::{Explain, Palette, Theme, keys_document};
+use streamsan_tui::{Explain, Glyphs, Palette, Theme, keys_document};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -71,16 +71,16 @@ fn every_race_of_the_corpus_is_framed() {
         let folder = tempfile::tempdir().unwrap();
         let (reader, explain) = open(&fs::read_to_string(path).unwrap(), folder.path());
         let mut driver = Driver::unopened(reader, 80, 24);
-        driver.explain = explain;
+        driver.sources[0].explain = explain;
         driver.settle();
-        let count = driver.state.open.as_ref().unwrap().findings.len();
+        let count = driver.state.open.as_ref().unwrap().of(0).findings.len();
         driver.keys("5");
         for _ in 0..count {
             driver.keys("r");
             let finding = driver.state.current_finding().unwrap().clone();
             let places = [&finding.first, &finding.second].map(|side| {
                 // Nodes of graphs were made by calls that capture: these are operations too.
-                let place = driver.state.place_of(side.op);
+                let place = driver.place_of(side.op);
                 place.unwrap_or_else(|| panic!("{}: #{} has no place", path.display(), side.op))
             });
             let view = driver.state.view().unwrap();
@@ -90,7 +90,7 @@ fn every_race_of_the_corpus_is_framed() {
             }
             for size in SIZES {
                 driver.resize(size);
-                let overview = &driver.state.open.as_ref().unwrap().overview;
+                let overview = &driver.state.open.as_ref().unwrap().of(0).overview;
                 let shown: Vec<LaneId> = driver
                     .state
                     .visible_rows()
@@ -159,7 +159,7 @@ fn occurrences_of_one_mistake_are_one_race_in_the_header() {
     let pair = "launch s1 store w:A\nlaunch s2 load r:A\nsync_ctx\n";
     let (reader, explain) = open(&pair.repeat(92), folder.path());
     let mut driver = Driver::unopened(reader, 120, 40);
-    driver.explain = explain;
+    driver.sources[0].explain = explain;
     driver.settle();
     let text = driver.text();
     assert!(text.contains(" 1 race, seen 92 times"), "{text}");
@@ -172,8 +172,15 @@ fn occurrences_of_one_mistake_are_one_race_in_the_header() {
 
 /// The screen without colours, which a document does not have.
 fn picture(driver: &Driver) -> String {
+    picture_of(&driver.lines(WITHOUT_COLOURS))
+}
+
+pub(crate) const WITHOUT_COLOURS: Theme =
+    Theme { palette: Palette::Plain, glyphs: Glyphs::Unicode };
+
+pub(crate) fn picture_of(lines: &[String]) -> String {
     let mut text = String::from("```text\n");
-    for line in driver.lines(Theme { palette: Palette::Plain, ..Theme::default() }) {
+    for line in lines {
         let _ = writeln!(text, "{line}");
     }
     text + "```\n"
@@ -185,8 +192,8 @@ fn race_picture(keys: &str, height: u16) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (reader, explain) = open(&fs::read_to_string(path).unwrap(), folder.path());
     let mut driver = Driver::unopened(reader, 100, height);
-    driver.state.title = "unstashed.db".to_owned();
-    driver.explain = explain;
+    driver.state.labels[0].title = "unstashed.db".to_owned();
+    driver.sources[0].explain = explain;
     driver.settle();
     driver.keys(keys);
     picture(&driver)
@@ -258,7 +265,8 @@ fn document() -> String {
          interrupted where it crosses\nwhat it does not mean. `5` says why, in the report's words and \
          colours.\n\n{}\n\
          `o` goes to the other access, `1` shows details, and Enter in the pane the memory it is \
-         about: which stream touched\nwhich bytes, `!` where the two accesses conflict.\n\n{}\n{}\
+         about: which stream touched\nwhich bytes, `!` where the two accesses conflict.\n\n{}\n\
+         ## Several traces\n\n{}\n{}\n## Before and after\n\n{}\n{}\n{}\
          ## Elsewhere\n\n\
          - Colours are those of Okabe and Ito's set, in 24 bits where `COLORTERM` says `truecolor`, \
          else as the nearest of 256,\n  or as 16 on terminals that have no more. `NO_COLOR=1` leaves \
@@ -272,6 +280,10 @@ fn document() -> String {
         recorded("6"),
         race("r5"),
         race("r3<enter><enter>"),
+        include_str!("several_traces.md"),
+        ranks::picture_of_ranks(),
+        include_str!("both_sides.md"),
+        pair::picture_of_both(),
         include_str!("while_it_runs.md"),
     )
 }

@@ -4,15 +4,16 @@ use crate::trace::{self, Shape};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use streamsan_model::TraceQuery;
+use streamsan_model::{OpSeq, Place, TraceQuery};
 use streamsan_store::Reader;
-use streamsan_tui::query::{Numbered, Request, answer};
+use streamsan_tui::query::{Numbered, Request, Source, answer};
+use streamsan_tui::state::Label;
+use streamsan_tui::traces::OpRef;
 use streamsan_tui::{Explain, State, Theme, render};
 
 pub(crate) struct Driver {
     pub(crate) state: State,
-    pub(crate) reader: Reader,
-    pub(crate) explain: Explain,
+    pub(crate) sources: Vec<Source>,
     _folder: Option<tempfile::TempDir>,
 }
 
@@ -25,29 +26,42 @@ impl Driver {
 
     pub(crate) fn over(reader: Reader, title: &str, width: u16, height: u16) -> Self {
         let mut driver = Self::unopened(reader, width, height);
-        driver.state.title = title.to_owned();
+        driver.state.labels[0].title = title.to_owned();
         driver.settle();
         driver
     }
 
     /// Nothing is answered yet.
     pub(crate) fn unopened(reader: Reader, width: u16, height: u16) -> Self {
-        let explain: Explain = Box::new(|finding| {
-            format!(
-                "error[{}]: #{} then #{}\nwhy these are unordered\n  nothing orders them",
-                finding.class.description(),
-                finding.first.op,
-                finding.second.op
-            )
-        });
         let state = State::new("", (width, height));
-        Self { state, reader, explain, _folder: None }
+        Self { state, sources: vec![source(reader)], _folder: None }
+    }
+
+    /// Several traces, aligned by where they begin.
+    pub(crate) fn over_several(traces: Vec<(Reader, Label)>, (width, height): (u16, u16)) -> Self {
+        let (readers, labels): (Vec<Reader>, Vec<Label>) = traces.into_iter().unzip();
+        let mut state = State::of_traces(labels, (width, height));
+        state.clock = "by the monotonic clock of their machine".to_owned();
+        let sources = readers.into_iter().map(source).collect();
+        let mut driver = Self { state, sources, _folder: None };
+        driver.settle();
+        driver
+    }
+
+    /// Where an operation of the first trace is drawn.
+    pub(crate) fn place_of(&self, g: OpSeq) -> Option<Place> {
+        self.state.place_of(OpRef { trace: 0, g }).map(|spot| spot.place)
+    }
+
+    /// The first trace.
+    pub(crate) fn reader(&self) -> &dyn TraceQuery {
+        &*self.sources[0].query
     }
 
     /// Answers one question.
     pub(crate) fn state_ask(&mut self, request: Numbered<Request>) {
         let Numbered { number, slot, value } = request;
-        let value = answer(&self.reader as &dyn TraceQuery, &mut self.explain, &value);
+        let value = answer(&mut self.sources, &value);
         self.state.receive(Numbered { number, slot, value });
     }
 
@@ -115,6 +129,18 @@ impl Driver {
     pub(crate) fn selected(&self) -> u64 {
         self.state.selection.as_ref().map_or(0, |detail| detail.operation.g.0)
     }
+}
+
+fn source(reader: Reader) -> Source {
+    let explain: Explain = Box::new(|finding| {
+        format!(
+            "error[{}]: #{} then #{}\nwhy these are unordered\n  nothing orders them",
+            finding.class.description(),
+            finding.first.op,
+            finding.second.op
+        )
+    });
+    Source { query: Box::new(reader), explain }
 }
 
 pub(crate) fn parse(keys: &str) -> Vec<KeyEvent> {

@@ -13,14 +13,14 @@ use streamsan_tui::{Palette, Theme};
 /// The operations of a trace that a question is true of, one by one.
 fn counted(driver: &Driver, is_hit: impl Fn(&Detail) -> bool) -> Vec<OpSeq> {
     let mut found = Vec::new();
-    let overview = driver.state.open.as_ref().unwrap().overview.clone();
+    let overview = driver.state.open.as_ref().unwrap().of(0).overview.clone();
     for lane in &overview.lanes {
         let mut at = OpSeq(0);
-        let first = driver.reader.detail(at).unwrap().filter(|d| d.place.lane == lane.id);
+        let first = driver.reader().detail(at).unwrap().filter(|d| d.place.lane == lane.id);
         found.extend(first.filter(&is_hit).map(|detail| detail.operation.g));
-        while let Some(next) = driver.reader.neighbour(lane.id, at, true).unwrap() {
+        while let Some(next) = driver.reader().neighbour(lane.id, at, true).unwrap() {
             at = next;
-            let detail = driver.reader.detail(at).unwrap().unwrap();
+            let detail = driver.reader().detail(at).unwrap().unwrap();
             found.extend(is_hit(&detail).then_some(at));
         }
     }
@@ -37,7 +37,7 @@ fn frames(detail: &Detail, text: impl Fn(&SourceFrame) -> Option<&str>, word: &s
 #[test]
 fn filters_find_what_a_search_of_all_operations_finds() {
     let driver = recorded("racy/torch_unordered.db");
-    let entities = driver.state.open.as_ref().unwrap().overview.entities.clone();
+    let entities = driver.state.open.as_ref().unwrap().of(0).overview.entities.clone();
     let is_mul = |detail: &Detail| match detail.operation.action {
         Action::Launch { kernel, .. } => {
             entities.kernel(kernel).is_some_and(|kernel| kernel.name.contains("MulFunctor"))
@@ -72,7 +72,7 @@ fn filters_find_what_a_search_of_all_operations_finds() {
             let mut driver = recorded("racy/torch_unordered.db");
             driver.resize(size).keys(&format!("\\{filter}<enter>"));
             let hits = driver.state.hits.clone().unwrap();
-            let found: Vec<OpSeq> = hits.places.iter().map(|(g, _)| *g).collect();
+            let found: Vec<OpSeq> = hits.places.iter().map(|(op, _)| op.g).collect();
             assert_eq!(found, expected, "{filter}");
             let last = driver.lines(Theme::default()).pop().unwrap();
             if expected.is_empty() {
@@ -108,17 +108,17 @@ fn what_a_filter_leaves_out_stands_back() {
             let columns: BTreeSet<(LaneId, u32)> = hits
                 .places
                 .iter()
-                .map(|(_, place)| (place.lane, grid.column(place.on(grid.axis).unwrap()).unwrap()))
+                .map(|(_, spot)| (spot.place.lane, driver.state.column_of(spot).unwrap()))
                 .collect();
             let buffer = driver.buffer(theme);
             let (mut front, mut back) = (0, 0);
             for (&lane, cells) in &driver.state.strips.cells {
                 let selected = driver.state.selected_point().unwrap().place;
                 let selected = grid.column(selected.on(grid.axis).unwrap());
-                let row = row_of(&driver, lane);
+                let row = row_of(&driver, lane.id);
                 for cell in cells.iter().filter(|cell| Some(cell.column) != selected) {
                     let letter = column(&driver, &buffer, &row, cell.column)[0].clone();
-                    let is_hit = columns.contains(&(lane, cell.column));
+                    let is_hit = columns.contains(&(lane.id, cell.column));
                     let is_front = match palette {
                         Palette::Plain => letter.symbol() != "·",
                         // Letters that are no block stay without one.
@@ -164,7 +164,7 @@ fn filters_work_on_traces_of_every_schema() {
 
 /// The bytes that live after each call, added up from the allocations one by one.
 fn most_at_once(driver: &Driver) -> u64 {
-    let lives = driver.reader.allocations(u32::MAX).unwrap();
+    let lives = driver.reader().allocations(u32::MAX).unwrap();
     let lives: Vec<&Lifetime> = lives
         .iter()
         .filter(|life| life.allocation.kind != MemoryKind::Pageable)

@@ -151,7 +151,8 @@ fn selection_marks_and_rows_outlast_what_comes() {
     live.look();
     live.driver.keys("jjkmap^");
     let selected = live.driver.selected();
-    let (lane, rows) = (live.driver.state.selected_lane_id(), live.driver.state.rows.len());
+    let (lane, rows) =
+        (live.driver.state.selected_lane_ref().map(|lane| lane.id), live.driver.state.rows.len());
     let pinned = live.driver.state.filter.pinned.len();
     let g = 2 * live.operations.len() as u64 + 1;
     let other = Operation {
@@ -177,7 +178,7 @@ fn selection_marks_and_rows_outlast_what_comes() {
     live.look();
     assert!(live.driver.state.rows.len() > rows, "rows have come");
     assert_eq!(live.driver.selected(), selected);
-    assert_eq!(live.driver.state.selected_lane_id(), lane);
+    assert_eq!(live.driver.state.selected_lane_ref().map(|lane| lane.id), lane);
     assert_eq!(live.driver.state.filter.pinned.len(), pinned);
     assert!(live.driver.state.marks.contains_key(&'a'));
 }
@@ -199,7 +200,7 @@ fn races_appear_as_they_are_found_and_keep_their_place() {
     // One that comes before it in the list.
     live.race(3, 8);
     live.look();
-    assert_eq!(live.driver.state.open.as_ref().unwrap().findings.len(), 2);
+    assert_eq!(live.driver.state.open.as_ref().unwrap().of(0).findings.len(), 2);
     assert_eq!(live.driver.state.finding, Some(1));
     assert_eq!(live.driver.state.explanation, Some((1, explained.1)));
     assert_eq!(live.driver.selected(), selected);
@@ -224,7 +225,7 @@ fn end_of_the_program_is_told_and_the_trace_stays() {
     assert_eq!(live.driver.selected(), selected);
     assert_eq!(live.view().scale, scale);
     // Depths are known now.
-    let axes = &live.driver.state.open.as_ref().unwrap().overview.axes;
+    let axes = &live.driver.state.open.as_ref().unwrap().of(0).overview.axes;
     assert_eq!(axes.len(), 3);
     live.driver.keys("xx");
     let text = live.driver.text();
@@ -300,7 +301,7 @@ fn panes_keep_up() {
     assert!(live.driver.text().contains("The program runs"));
     let calls = |live: &Live| {
         let calls = live.driver.state.calls.as_ref().unwrap();
-        calls.iter().find(|c| &*c.api == "cuLaunchKernel").unwrap().calls
+        calls.1.iter().find(|c| &*c.api == "cuLaunchKernel").unwrap().calls
     };
     assert_eq!(calls(&live), 2);
     live.rounds(4);

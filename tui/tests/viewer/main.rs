@@ -11,11 +11,15 @@ mod filters;
 #[cfg(test)]
 mod live;
 #[cfg(test)]
+mod pair;
+#[cfg(test)]
 mod picture;
 #[cfg(test)]
 mod random;
 #[cfg(test)]
 mod ranges;
+#[cfg(test)]
+mod ranks;
 #[cfg(test)]
 mod reducer;
 #[cfg(test)]

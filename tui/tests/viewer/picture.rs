@@ -14,6 +14,7 @@ use streamsan_model::{Axis, LaneId};
 use streamsan_store::Reader;
 use streamsan_testing::corpus::traces;
 use streamsan_tui::state::RowOnScreen;
+use streamsan_tui::traces::LaneRef;
 use streamsan_tui::{Glyphs, Palette, Theme};
 
 pub(crate) const SIZES: [(u16, u16); 4] = [(60, 16), (80, 24), (120, 40), (200, 60)];
@@ -45,7 +46,7 @@ pub(crate) fn column(
 }
 
 pub(crate) fn row_of(driver: &Driver, lane: LaneId) -> RowOnScreen {
-    let overview = &driver.state.open.as_ref().unwrap().overview;
+    let overview = &driver.state.open.as_ref().unwrap().of(0).overview;
     let is_it = |row: &&RowOnScreen| row.row.lane().is_some_and(|l| overview.lanes[l].id == lane);
     *driver.state.visible_rows().iter().find(is_it).expect("the row is on the screen")
 }
@@ -87,7 +88,7 @@ fn bars_tell_how_many_operations_a_column_holds() {
         let lane = LaneId::Stream(streamsan_model::StreamId(0));
         let row = row_of(&driver, lane);
         assert!(row.height > 2, "{size:?}");
-        for cell in &cells[&lane] {
+        for cell in &cells[&LaneRef { trace: 0, id: lane }] {
             let bar = column(&driver, &buffer, &row, cell.column);
             let height = bar.iter().take_while(|cell| cell.symbol() != " ").count();
             if cell.operations == most {
@@ -117,7 +118,7 @@ fn kinds_are_told_apart_without_reading() {
         let mut shapes = BTreeSet::new();
         for letter in ["K", "U", "S", "A"] {
             let found = driver.state.strips.cells.iter().find_map(|(&lane, cells)| {
-                let row = row_of(&driver, lane);
+                let row = row_of(&driver, lane.id);
                 cells.iter().find_map(|cell| {
                     let bar = column(&driver, &buffer, &row, cell.column);
                     (bar[0].symbol() == letter && bar.len() > 1 && bar[1].symbol() != " ")
@@ -156,7 +157,7 @@ fn the_race_is_in_front_of_all_else() {
             let finding = driver.state.current_finding().unwrap().clone();
             let mut sides = Vec::new();
             for side in [&finding.first, &finding.second] {
-                let place = driver.state.place_of(side.op).unwrap();
+                let place = driver.place_of(side.op).unwrap();
                 let grid = driver.state.view().unwrap().grid();
                 let at = grid.column(place.on(Axis::Issue).unwrap()).unwrap();
                 let row = row_of(&driver, place.lane);
@@ -199,7 +200,7 @@ fn a_race_is_a_mark_where_there_is_no_colour() {
         let buffer = driver.buffer(theme);
         let finding = driver.state.current_finding().unwrap();
         for side in [&finding.first, &finding.second] {
-            let place = driver.state.place_of(side.op).unwrap();
+            let place = driver.place_of(side.op).unwrap();
             let at = driver.state.view().unwrap().grid().column(place.on(Axis::Issue).unwrap());
             let row = row_of(&driver, place.lane);
             let letter = column(&driver, &buffer, &row, at.unwrap())[0].clone();
@@ -218,7 +219,7 @@ fn edges_cross_nothing_that_they_do_not_mean() {
         let folder = tempfile::tempdir().unwrap();
         let (reader, explain) = open(&fs::read_to_string(path).unwrap(), folder.path());
         let mut driver = Driver::unopened(reader, 80, 24);
-        driver.explain = explain;
+        driver.sources[0].explain = explain;
         driver.settle();
         for size in SIZES {
             driver.resize(size).keys("r");
@@ -280,7 +281,7 @@ fn the_pane_takes_the_room_that_its_content_needs() {
     let folder = tempfile::tempdir().unwrap();
     let (reader, explain) = open(&fs::read_to_string(path.unwrap()).unwrap(), folder.path());
     let mut driver = Driver::unopened(reader, 80, 24);
-    driver.explain = explain;
+    driver.sources[0].explain = explain;
     driver.settle();
     driver.keys("r5");
     let words = driver.state.explanation.clone().unwrap().1;
@@ -338,7 +339,7 @@ fn the_mouse_and_keys_resize_the_pane() {
 fn the_reports_colours_stay_in_the_pane() {
     for size in SIZES {
         let mut driver = Driver::new(Shape::default(), size.0, size.1);
-        driver.explain = Box::new(|_| "\x1b[1;31merror\x1b[0m: plain".to_owned());
+        driver.sources[0].explain = Box::new(|_| "\x1b[1;31merror\x1b[0m: plain".to_owned());
         driver.keys("r5");
         let areas = driver.state.areas();
         let line = areas.pane.y + 1;
@@ -396,7 +397,7 @@ fn a_framed_race_is_framed_on_the_next_axis() {
             let finding = driver.state.current_finding().unwrap();
             let buffer = driver.buffer(Theme::default());
             for side in [&finding.first, &finding.second] {
-                let place = driver.state.place_of(side.op).unwrap();
+                let place = driver.place_of(side.op).unwrap();
                 let at = grid.column(place.on(axis).unwrap()).expect("on the screen");
                 let bar = column(&driver, &buffer, &row_of(&driver, place.lane), at);
                 assert_eq!(bar[0].bg, Color::Indexed(166), "{size:?} {axis:?}");

@@ -186,7 +186,7 @@ fn range_filter_and_details_tell_where_a_call_is() {
         assert!(last.starts_with(&told[..told.len().min(usize::from(size.0))]), "{last}");
         driver.keys("1");
         let (selected, _) = hits.places[0];
-        assert_eq!(OpSeq(driver.selected()), selected);
+        assert_eq!(OpSeq(driver.selected()), selected.g);
         if size.1 > 20 {
             assert!(driver.text().contains("  in train/step 1/forward"), "{}", driver.text());
         }

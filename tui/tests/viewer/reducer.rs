@@ -68,6 +68,11 @@ const CASES: &[Case] = &[
     (Command::SwitchAxis, "x", "x", |_, a| a.state.axis == Some(Axis::Logical)),
     (Command::SwitchAxis, "xx", "x", |_, a| a.state.axis == Some(Axis::Issue)),
     (Command::Follow, "", "F", |_, a| message(&a.state).contains("the trace is finished")),
+    (Command::ShiftLeft, "", "{", |_, a| message(&a.state).contains("there is one trace")),
+    (Command::ShiftRight, "", "}", |_, a| message(&a.state).contains("there is one trace")),
+    (Command::Align, "", "&", |_, a| message(&a.state).contains("v at an operation")),
+    (Command::NextTrace, "", "t", |_, a| message(&a.state) == "there is one trace"),
+    (Command::PreviousTrace, "", "T", |_, a| message(&a.state) == "there is one trace"),
     (Command::NextOperation, "^", "l", |b, a| selected(a) > before(b)),
     (Command::NextOperation, "^", "<right>.", |b, a| selected(a) > before(b) + 2),
     (Command::NextOperation, "$", "l", |b, a| {
@@ -159,7 +164,7 @@ const CASES: &[Case] = &[
         a.state.rows.is_empty() && message(&a.state).contains("no row matches")
     }),
     (Command::Filter, "2<enter>", "\\class:stale<enter>", |_, a| {
-        let open = a.state.open.as_ref().unwrap();
+        let open = a.state.open.as_ref().unwrap().of(0);
         !a.state.list.shown.is_empty()
             && a.state.list.shown.len() < open.findings.len()
             && a.state
@@ -314,7 +319,7 @@ fn late_answers_are_dropped() {
     assert_eq!(driver.state.cursor, last);
     driver.settle();
     assert_eq!(driver.state.rows[driver.state.cursor].lane(), driver.state.selected_lane());
-    let shown = driver.state.open.as_ref().unwrap().overview.lanes
+    let shown = driver.state.open.as_ref().unwrap().of(0).overview.lanes
         [driver.state.selected_lane().unwrap()]
     .id;
     assert_eq!(lane(&driver), shown);
@@ -328,7 +333,7 @@ fn race_shows_both_rows() {
         for _ in 0..5 {
             driver.keys("r");
             let finding = driver.state.current_finding().unwrap();
-            let open = driver.state.open.as_ref().unwrap();
+            let open = driver.state.open.as_ref().unwrap().of(0);
             for side in [&finding.first, &finding.second] {
                 let lane = LaneId::Stream(side.stream.unwrap());
                 let shown = driver.state.visible_rows().iter().any(|shown| match shown.row {
@@ -337,7 +342,7 @@ fn race_shows_both_rows() {
                 });
                 assert!(shown, "{height}: {lane:?}\n{}", driver.text());
                 let view = driver.state.view().unwrap();
-                let at = driver.state.place_of(side.op).unwrap().on(view.axis).unwrap();
+                let at = driver.place_of(side.op).unwrap().on(view.axis).unwrap();
                 assert!(view.grid().column(at).is_some());
             }
         }

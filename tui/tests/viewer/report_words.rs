@@ -6,7 +6,7 @@ use crate::driver::Driver;
 use crate::picture::row_of;
 use std::fs;
 use std::path::Path;
-use streamsan_model::{Entity, LaneId, TraceItem, TraceQuery};
+use streamsan_model::{Entity, LaneId, TraceItem};
 use streamsan_report::KnownUpstream;
 use streamsan_testing::corpus::traces;
 use streamsan_tui::Theme;
@@ -32,12 +32,12 @@ fn rows_of_a_race_are_named_as_in_its_explanation() {
         let folder = tempfile::tempdir().unwrap();
         let (reader, explain) = open(&fs::read_to_string(path).unwrap(), folder.path());
         let mut driver = Driver::unopened(reader, 200, 60);
-        driver.explain = explain;
+        driver.sources[0].explain = explain;
         driver.settle();
-        let findings = driver.state.open.as_ref().unwrap().findings.clone();
+        let findings = driver.state.open.as_ref().unwrap().of(0).findings.clone();
         for finding in &findings {
             driver.keys("r");
-            let words = (driver.explain)(finding);
+            let words = (driver.sources[0].explain)(finding);
             let current = driver.state.current_finding().unwrap().clone();
             assert_eq!(&current, finding, "{}", path.display());
             for (number, side) in [("(1)", &finding.first), ("(2)", &finding.second)] {
@@ -45,7 +45,7 @@ fn rows_of_a_race_are_named_as_in_its_explanation() {
                 let line = words.lines().find(|line| line.trim_start().starts_with(number));
                 let line = line.unwrap_or_else(|| panic!("{number}: {words}"));
                 // A node of a graph runs in the stream that launches the graph.
-                let place = driver.reader.place(side.op).unwrap().unwrap();
+                let place = driver.reader().place(side.op).unwrap().unwrap();
                 if place.lane != LaneId::Stream(stream) {
                     continue;
                 }
@@ -93,11 +93,11 @@ fn streams_without_a_name_are_told_by_their_creation_and_calls_by_the_program() 
     let folder = tempfile::tempdir().unwrap();
     let (reader, explain) = open_items(items, folder.path());
     let mut driver = Driver::unopened(reader, 200, 60);
-    driver.explain = explain;
+    driver.sources[0].explain = explain;
     driver.settle();
     driver.keys("r");
     let finding = driver.state.current_finding().unwrap().clone();
-    let words = (driver.explain)(&finding);
+    let words = (driver.sources[0].explain)(&finding);
     for (side, kind, created) in [
         (&finding.first, "non-blocking", "the 1st created at train.py:12"),
         (&finding.second, "blocking", "the 2nd created at train.py:12"),
@@ -147,7 +147,7 @@ fn races_known_in_libraries_count_for_nothing() {
     ] {
         let (reader, explain) = open(&text, folder.path());
         let mut driver = Driver::unopened(reader, 120, 40);
-        driver.explain = explain;
+        driver.sources[0].explain = explain;
         let list = |finding: &_, entities: &_| {
             KnownUpstream::shipped().entry_of(finding, entities).is_some()
         };

@@ -11,6 +11,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use streamsan_store::Reader;
 use streamsan_testing::golden;
+use streamsan_tui::traces::Spot;
 use streamsan_tui::{Glyphs, Palette, Theme};
 
 /// Text, then for each line which styles it has where.
@@ -44,12 +45,15 @@ fn picture(buffer: &Buffer) -> String {
 }
 
 #[track_caller]
-fn compare(name: &str, driver: &Driver, theme: Theme) {
-    let (width, height) = driver.state.size;
-    let name = format!("{name}_{width}x{height}.txt");
+pub(crate) fn compare(name: &str, driver: &Driver, theme: Theme) {
+    compare_buffer(name, &driver.buffer(theme));
+}
+
+#[track_caller]
+pub(crate) fn compare_buffer(name: &str, buffer: &Buffer) {
+    let name = format!("{name}_{}x{}.txt", buffer.area.width, buffer.area.height);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(&name);
-    let found = picture(&driver.buffer(theme));
-    golden::check(&path, &found);
+    golden::check(&path, &picture(buffer));
 }
 
 fn each_size(name: &str, shape: Shape, keys: &str) {
@@ -130,10 +134,10 @@ fn without_colour_and_in_ascii() {
 fn no_race_is_hidden_by_zooming_out() {
     let driver = Driver::new(Shape { rounds: 2000, ..Shape::default() }, 80, 24);
     let lines = driver.lines(Theme::default());
-    let races = driver.state.open.as_ref().unwrap().findings.len();
+    let races = driver.state.open.as_ref().unwrap().of(0).findings.len();
     assert_eq!(races, 250);
     let columns = driver.state.view().unwrap().grid();
-    for place in &driver.state.race_places {
+    for Spot { place, .. } in &driver.state.race_places {
         let column = columns.column(place.at[0].unwrap()).expect("on the screen") as usize;
         let at = usize::from(driver.state.areas().label) + column;
         let marks: Vec<char> = lines[3].chars().collect();
@@ -156,7 +160,7 @@ fn recorded_traces_look_like_themselves() {
         let reader = Reader::open(&path).unwrap();
         let title = path.file_name().unwrap().to_string_lossy().into_owned();
         let mut driver = Driver::over(reader, &title, 120, 40);
-        let operations = driver.state.open.as_ref().unwrap().overview.operations;
+        let operations = driver.state.open.as_ref().unwrap().of(0).overview.operations;
         assert!(operations > 50, "{title}");
         compare(&format!("recorded_{}", title.trim_end_matches(".db")), &driver, Theme::default());
         for keys in ["wwww", "jjll", "xx", "4", "3<enter>", "<esc><esc>1"] {

@@ -32,12 +32,16 @@ fn a_pinned_row_stands_twice_with_all_of_its_operations() {
     assert!(before[0].contains('K'), "{before:?}");
     driver.keys("gg");
     for _ in 0..20 {
-        if driver.state.selected_lane_id() == Some(LaneId::Stream(StreamId(0))) {
+        if driver.state.selected_lane_ref().map(|lane| lane.id) == Some(LaneId::Stream(StreamId(0)))
+        {
             break;
         }
         driver.keys("j");
     }
-    assert_eq!(driver.state.selected_lane_id(), Some(LaneId::Stream(StreamId(0))));
+    assert_eq!(
+        driver.state.selected_lane_ref().map(|lane| lane.id),
+        Some(LaneId::Stream(StreamId(0)))
+    );
     driver.keys("p");
     let pinned = rows(&driver, "stream \"decode\"");
     assert_eq!(pinned, [before[0].clone(), before[0].clone()], "{}", driver.text());

@@ -5,7 +5,7 @@ use crate::trace::{self, Shape};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use streamsan_tui::State;
-use streamsan_tui::query::{Answer, Numbered, Worker};
+use streamsan_tui::query::{Answer, Numbered, Source, Worker};
 
 /// Nothing takes that long but a deadlock.
 const DEADLOCK: Duration = Duration::from_secs(120);
@@ -29,7 +29,8 @@ fn bursts_of_keys_end_in_what_the_screen_shows() {
     let reader = trace::write(folder.path(), Shape { rounds: 3000, ..Shape::default() });
     let (sender, answers) = channel();
     let explain = Box::new(|finding: &streamsan_model::Finding| finding.fingerprint.to_string());
-    let worker = Worker::start(Box::new(reader), explain, sender).unwrap();
+    let source = Source { query: Box::new(reader), explain };
+    let worker = Worker::start(vec![source], move |answer| sender.send(answer).is_ok()).unwrap();
     let mut state = State::new("burst", (120, 40));
     settle(&mut state, &worker, &answers);
     let bursts = [
@@ -61,7 +62,7 @@ fn bursts_of_keys_end_in_what_the_screen_shows() {
         assert!(message.is_none(), "{message:?}");
         assert!(state.selection.is_some());
         let (place, words) = state.explanation.as_ref().unwrap();
-        let finding = &state.open.as_ref().unwrap().findings[*place];
+        let finding = &state.open.as_ref().unwrap().of(0).findings[*place];
         assert_eq!(*words, finding.fingerprint.to_string());
         assert_eq!(Some(*place), state.finding);
     }

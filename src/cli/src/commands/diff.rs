@@ -3,6 +3,7 @@
 use super::gate::read_gate;
 use super::output::{print, print_json};
 use super::trace::Concluded;
+use super::view::view_both;
 use crate::error::Error;
 use crate::options::{DiffOptions, GateOptions};
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use std::path::Path;
 use streamsan_model::{ExitCode, Fingerprint, Severity, Verdict};
 use streamsan_names::{printable, printable_path};
 use streamsan_report::{Group, Report, reason_in_words};
+use streamsan_tui::state::{Change, Changes};
 
 /// A finding of either trace.
 struct Entry {
@@ -33,9 +35,10 @@ type Listed<'a> = (&'a (Fingerprint, Severity), &'a Entry);
 /// A trace or a suppression file that cannot be read or has a mistake in it.
 pub(crate) fn diff(options: &DiffOptions) -> Result<ExitCode, Error> {
     let comparison = Comparison::of(options)?;
-    match options.json {
-        true => print_json(&comparison.as_json()),
-        false => print(&comparison.as_text(&options.after)),
+    match (options.view, options.json) {
+        (true, _) => view_both([&options.before, &options.after], comparison.changes())?,
+        (false, true) => print_json(&comparison.as_json()),
+        (false, false) => print(&comparison.as_text(&options.after)),
     }
     Ok(comparison.exit_code())
 }
@@ -85,6 +88,15 @@ impl Comparison {
 
     fn kept(&self) -> Vec<Listed<'_>> {
         self.new.iter().filter(|(key, _)| self.old.contains_key(key)).collect()
+    }
+
+    /// What became of each finding, for the viewer.
+    fn changes(&self) -> Changes {
+        let all = [(self.came(), Change::New), (self.gone(), Change::Gone)];
+        let all = all.into_iter().chain([(self.kept(), Change::Same)]);
+        all.flat_map(|(entries, change)| entries.into_iter().map(move |(key, _)| (*key, change)))
+            .filter(|((_, severity), _)| *severity != Severity::Lint)
+            .collect()
     }
 
     fn exit_code(&self) -> ExitCode {

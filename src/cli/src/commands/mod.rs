@@ -3,6 +3,7 @@
 mod advise;
 mod analysis;
 mod check;
+mod clocks;
 mod completions;
 mod conclude;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::analysis::{host_model, host_model_meta};
 use super::check::summary;
+use super::clocks;
 use super::conclude::{Judged, deliver, tell};
 use super::gate::{known_upstream, read_gate};
 use super::measure::selection;
@@ -449,6 +450,7 @@ fn meta(options: &RunOptions) -> Meta {
         extra: host_model_meta(options.strict_host_threads)
             .into_iter()
             .chain(remembered(options))
+            .chain(clocks::remembered())
             .collect(),
     }
 }

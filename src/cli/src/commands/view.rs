@@ -1,17 +1,22 @@
-//! `streamsan view`: a trace in the terminal.
+//! `streamsan view`: traces in the terminal.
 
+use super::clocks::{Clocks, align};
 use super::output::color;
 use super::stored::Stored;
+use super::traces::traces;
 use crate::error::Error;
-use crate::options::ViewOptions;
+use crate::options::{Offset, ViewOptions};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use streamsan_model::{Entities, ExitCode, Finding, Threshold};
+use streamsan_names::printable_path;
 use streamsan_report::{Folded, Input, KnownUpstream, Report, TextOptions};
 use streamsan_store::Reader;
 use streamsan_tui::live::Run;
-use streamsan_tui::{Explain, Glyphs, Palette, Theme, Viewer};
+use streamsan_tui::query::Source;
+use streamsan_tui::state::{Changes, Label};
+use streamsan_tui::{Explain, Glyphs, Palette, Theme, Trace, Viewer};
 
 /// `streamsan view`.
 ///
@@ -19,10 +24,11 @@ use streamsan_tui::{Explain, Glyphs, Palette, Theme, Viewer};
 ///
 /// A trace that cannot be read, standard output that is no terminal, and a terminal that fails.
 pub(crate) fn view(options: &ViewOptions) -> Result<ExitCode, Error> {
+    let files = traces(&options.files)?;
     // A file that cannot be read is worth knowing of without a terminal too.
-    let stored = Stored::of(&options.file)?;
-    let reader = Reader::open(stored.path())?;
-    let file = options.file.display();
+    let stored = files.iter().map(|file| Stored::of(file)).collect::<Result<Vec<_>, _>>()?;
+    let (traces, clock) = opened(&files, &stored, &options.offsets)?;
+    let file = printable_path(&files[0]);
     if !io::stdout().is_terminal() {
         return Err(Error::Usage(format!(
             "view draws on a terminal, and standard output is none; run it in a terminal without \
@@ -31,26 +37,102 @@ pub(crate) fn view(options: &ViewOptions) -> Result<ExitCode, Error> {
         )));
     }
     let viewer = Viewer {
-        query: Box::new(reader),
-        explain: broken_explainer().unwrap_or_else(|| explainer(stored.path().to_owned())),
+        traces,
+        clock,
         is_known_upstream,
-        title: title(&options.file),
         theme: theme(options.ascii),
         race: options.race.clone(),
         panic_after: panic_after(),
         run: None,
     };
-    match streamsan_tui::run(viewer) {
-        Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(error) => Err(Error::Usage(format!(
-            "the viewer cannot go on: {error}; try another terminal, or print the races with \
-             `streamsan check {file}`"
-        ))),
+    let instead = format!("print the races with `streamsan check {file}`");
+    streamsan_tui::run(viewer).map_err(|error| cannot_go_on(&error, &instead))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn cannot_go_on(error: &io::Error, instead: &str) -> Error {
+    Error::Usage(format!("the viewer cannot go on: {error}; try another terminal, or {instead}"))
+}
+
+/// Shows two traces beside each other, and what became of their findings.
+///
+/// # Errors
+///
+/// As [`view`].
+pub(super) fn view_both(files: [&Path; 2], changes: Changes) -> Result<(), Error> {
+    let files = files.map(Path::to_owned);
+    let stored = files.iter().map(|file| Stored::of(file)).collect::<Result<Vec<_>, _>>()?;
+    let (traces, clock) = opened(&files, &stored, &[])?;
+    let instead = "leave out --view to print what is new and gone";
+    if !io::stdout().is_terminal() {
+        return Err(Error::Usage(format!(
+            "diff --view draws on a terminal, and standard output is none; run it in a terminal \
+             without redirecting its output, or {instead}"
+        )));
     }
+    let viewer = Viewer {
+        traces,
+        clock,
+        is_known_upstream,
+        theme: theme(false),
+        race: None,
+        panic_after: panic_after(),
+        run: None,
+    };
+    streamsan_tui::run_pair(viewer, changes).map_err(|error| cannot_go_on(&error, instead))
+}
+
+/// The traces for the viewer, and the clock by which several are aligned, in words.
+///
+/// # Errors
+///
+/// A trace that cannot be read, and an offset of a trace that is not there.
+fn opened(
+    files: &[PathBuf],
+    stored: &[Stored],
+    offsets: &[Offset],
+) -> Result<(Vec<Trace>, String), Error> {
+    let paths = stored.iter().map(Stored::path);
+    let readers = paths.map(Reader::open).collect::<Result<Vec<_>, _>>()?;
+    if let Some(offset) = offsets.iter().find(|offset| offset.trace >= readers.len()) {
+        return Err(Error::Usage(format!(
+            "--offset is about trace {}, and there are {}; traces are counted from 1 in the order in \
+             which they are shown",
+            offset.trace + 1,
+            readers.len()
+        )));
+    }
+    let clocks = readers.iter().map(Clocks::of).collect::<Result<Vec<_>, _>>()?;
+    let (mut begins, clock) = align(&clocks);
+    for offset in offsets {
+        let Some(begin) = &mut begins[offset.trace] else {
+            return Err(Error::Usage(format!(
+                "{} holds no host times that --offset could move; leave it out for this trace",
+                printable_path(&files[offset.trace])
+            )));
+        };
+        *begin = begin.saturating_add(offset.by_ns);
+    }
+    let names = readers.into_iter().zip(stored).zip(files).zip(clocks.iter().zip(begins));
+    let traces = names.map(|(((reader, stored), file), (clocks, begins_ns))| Trace {
+        source: Source {
+            query: Box::new(reader),
+            explain: broken_explainer().unwrap_or_else(|| explainer(stored.path().to_owned())),
+        },
+        label: Label { title: told_apart(file, files), about: clocks.about(), begins_ns },
+    });
+    Ok((traces.collect(), clock))
 }
 
 fn title(file: &Path) -> String {
     file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into())
+}
+
+/// The name of a file; with its directories, where another one has the same name.
+fn told_apart(file: &Path, all: &[PathBuf]) -> String {
+    let name = title(file);
+    let is_lone = all.iter().filter(|other| title(other) == name).count() < 2;
+    if is_lone { name } else { file.to_string_lossy().into() }
 }
 
 fn theme(ascii: bool) -> Theme {
@@ -75,10 +157,15 @@ fn palette() -> Palette {
 /// A trace that cannot be read.
 pub(crate) fn viewer_of(file: &Path, run: Arc<dyn Run>) -> Result<Viewer, Error> {
     Ok(Viewer {
-        query: Box::new(Reader::follow(file)?),
-        explain: explainer_of_run(file.to_owned()),
+        traces: vec![Trace {
+            source: Source {
+                query: Box::new(Reader::follow(file)?),
+                explain: explainer_of_run(file.to_owned()),
+            },
+            label: Label { title: title(file), ..Label::default() },
+        }],
+        clock: String::new(),
         is_known_upstream,
-        title: title(file),
         theme: theme(false),
         race: None,
         panic_after: panic_after(),

@@ -2,8 +2,8 @@
 
 use super::{
     AdviseOptions, Coloring, DiffOptions, ExplainOptions, ExportOptions, GateOptions, HostAccesses,
-    Listed, McpOptions, Measure, ReportFile, Settle, SimPolicy, Size, Stacks, SuppressOptions,
-    TorchAllocator,
+    Listed, McpOptions, Measure, Offset, ReportFile, Settle, SimPolicy, Size, Stacks,
+    SuppressOptions, TorchAllocator,
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueHint};
 use clap::{Args, Parser, Subcommand};
@@ -317,12 +317,17 @@ pub(crate) struct StatsOptions {
     5  the trace cannot be read or is too new"
 )]
 pub(crate) struct ViewOptions {
-    /// The trace, stored (.db) or text (.trace)
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    /// The trace, stored (.db) or text (.trace); several, or a directory of them, are shown in one
+    /// view, aligned by their clocks
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
     /// Begin with the race of this id
     #[arg(long, value_name = "ID")]
     pub(crate) race: Option<String>,
+    /// Move the host times of a trace, by its number on the command line: 2=+1.5ms; may be given
+    /// several times
+    #[arg(long = "offset", value_name = "N=TIME", allow_hyphen_values = true)]
+    pub(crate) offsets: Vec<Offset>,
     /// Draw with ASCII characters only, as in locales other than UTF-8
     #[arg(long)]
     pub(crate) ascii: bool,

@@ -186,6 +186,9 @@ pub(crate) struct DiffOptions {
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
+    /// Show both traces beside each other in the viewer instead, with what is new, gone and the same
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) view: bool,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ mod findings;
 mod host_accesses;
 mod mcp;
 mod measure;
+mod offset;
 mod policy;
 mod report_file;
 mod size;
@@ -26,6 +27,7 @@ pub(crate) use findings::{
 pub(crate) use host_accesses::HostAccesses;
 pub(crate) use mcp::McpOptions;
 pub(crate) use measure::{Measure, Settle};
+pub(crate) use offset::Offset;
 pub(crate) use policy::SimPolicy;
 pub(crate) use report_file::{ReportFile, ReportFormat};
 pub(crate) use size::Size;

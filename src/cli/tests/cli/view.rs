@@ -146,6 +146,73 @@ fn text_trace_is_looked_at_and_leaves_nothing_behind() {
     assert_eq!(left, 0, "the stored form is removed");
 }
 
+/// Ranks of one machine are aligned by its clock, and told by what their launcher called them; a text
+/// trace stands among them.
+#[test]
+fn ranks_of_a_job_stand_in_one_view() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let program = env!("CARGO_BIN_EXE_streamsan");
+    for (rank, variant) in [("0", None), ("1", Some("--clean"))] {
+        let mut demo = Command::new(program);
+        demo.args(["demo", "-o"]).arg(folder.path().join(format!("rank{rank}.db")));
+        demo.args(variant).env("RANK", rank).env("LOCAL_RANK", rank);
+        assert!(demo.output().expect("it runs").status.code().is_some());
+    }
+    let racy = "launch s1 produce w:A\nlaunch s2 consume r:A\n";
+    std::fs::write(folder.path().join("racy.trace"), racy).expect("written");
+    let files =
+        ["rank0.db", "rank1.db", "racy.trace"].map(|name| quoted(&folder.path().join(name)));
+    let terminal = start("ranks", "LC_ALL=C.UTF-8", &files.join(" "));
+    terminal.tmux(&["resize-window", "-x", "120", "-y", "40"]);
+    terminal.shows_all(&[
+        "3 traces",
+        "axis: host issue time",
+        "rank0.db  rank 0",
+        "rank1.db  rank 1",
+    ]);
+    terminal.shows_all(&["aligned by the monotonic clock of their machine", "no host times"]);
+    terminal.keys(&["r"]);
+    terminal.shows("in rank0.db");
+    terminal.keys(&["t", "}"]);
+    terminal.shows("shifted by +");
+    terminal.keys(&["r"]);
+    terminal.shows("in racy.trace");
+    terminal.keys(&["q"]);
+    terminal.shows("left with 0");
+    // A directory stands for its traces; an offset moves one of them.
+    let arguments = format!("--offset 2=+3s {}", quoted(folder.path()));
+    let terminal = start("directory", "LC_ALL=C.UTF-8", &arguments);
+    terminal.shows_all(&["2 traces", "rank0.db  rank 0"]);
+    terminal.keys(&["4", "T"]);
+    terminal.shows("This trace begins at +");
+    terminal.keys(&["q"]);
+    terminal.shows("left with 0");
+}
+
+/// The exit code is that of `diff`.
+#[test]
+fn both_sides_of_a_diff_stand_beside_each_other() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let [clean, racy] = ["clean.trace", "racy.trace"].map(|name| folder.path().join(name));
+    let text = "launch s1 produce w:A\nlaunch s2 consume r:A\n";
+    std::fs::write(&racy, text).expect("written");
+    std::fs::write(&clean, text.replace("r:A", "r:B")).expect("written");
+    let program = env!("CARGO_BIN_EXE_streamsan");
+    let script = format!(
+        "LC_ALL=C.UTF-8 '{program}' diff --view {} {}; echo left with $?; cat",
+        quoted(&clean),
+        quoted(&racy)
+    );
+    let terminal = Terminal::start("diff", (120, 40), Command::new("tmux"), &script);
+    terminal.shows_all(&[" A  clean.trace", " B  racy.trace", "1 new, 0 gone, 0 same"]);
+    terminal.keys(&["r"]);
+    terminal.shows_all(&["1/1 new race", "new in B: no such race here"]);
+    terminal.keys(&["5"]);
+    terminal.shows("no happens-before path");
+    terminal.keys(&["t", "q"]);
+    terminal.shows("left with 1");
+}
+
 #[test]
 fn race_known_in_a_library_does_not_count() {
     let folder = tempfile::tempdir().expect("a temporary directory");

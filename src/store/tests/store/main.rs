@@ -5,6 +5,8 @@ mod actions;
 #[cfg(test)]
 mod bounds;
 #[cfg(test)]
+mod call_numbers;
+#[cfg(test)]
 mod common;
 #[cfg(test)]
 mod damage;

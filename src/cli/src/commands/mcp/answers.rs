@@ -108,7 +108,8 @@ pub(super) fn verify(asked: &Asked<'_>) -> Result<Value, Error> {
 pub(super) fn compare(roots: &Roots, before: &str, after: &str) -> Result<Value, Error> {
     let [before, after]: [PathBuf; 2] = [roots.file(before)?, roots.file(after)?];
     let threshold = ThresholdOption { fail_on: Threshold::default() };
-    let options = DiffOptions { before, after, threshold, suppressions: None, json: true };
+    let options =
+        DiffOptions { before, after, threshold, suppressions: None, json: true, view: false };
     Ok(Comparison::of(&options)?.as_json())
 }
 

@@ -12,7 +12,7 @@ pub(super) const TABLES: &[Table] = &[
         name: "meta",
         doc: "Facts about the recording. `state` is `recording` (still being written, or killed), \
               `complete` or `truncated`; `clock_base_ns` is added to the times of `op`; \
-              `argument.N` are the words of the command line; `waited_for_recording_ms` is how long the threads of the program waited for the recording, all together, where they did; `directory`, `environment.NAME` (variables that decide what CUDA does) and `option.NAME` are how the program was run.",
+              `argument.N` are the words of the command line; `waited_for_recording_ms` is how long the threads of the program waited for the recording, all together, where they did; `directory`, `environment.NAME` (variables that decide what CUDA does) and `option.NAME` are how the program was run; `clock.monotonic_ns` is the monotonic clock at `started_at`, and `clock.boot` tells the boot of the machine, from which that clock counts; `rank` and `local_rank` are the number of the process in its job.",
         key: Some("key"),
         columns: &[
             c("key", "TEXT NOT NULL", Text, "Name of the fact."),
