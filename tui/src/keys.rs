@@ -141,6 +141,8 @@ table! {
     Races {
         NextFinding "next-race" [char('r')] "r" "Go to the next race, framing both accesses.";
         PreviousFinding "previous-race" [char('R')] "R" "Go to the previous race.";
+        NextOccurrence "next-occurrence" [char('c')] "c" "Go to the next occurrence of the race.";
+        PreviousOccurrence "previous-occurrence" [char('C')] "C" "Go to the previous occurrence of the race.";
         OtherSide "other-side" [char('o')] "o" "Go to the race's other access.";
         EdgeBack "edge-back" [char('[')] "[" "Follow an edge back to what the selected operation waits for.";
         EdgeForward "edge-forward" [char(']')] "]" "Follow an edge to what waits for the selected operation.";

@@ -149,6 +149,8 @@ pub struct State {
     pub clock: String,
     /// Where the sides of all findings are drawn.
     pub race_places: Vec<Spot>,
+    /// Those of them that belong to no finding that counts: all of theirs are known upstream.
+    pub accepted_places: Vec<Spot>,
     /// Columns and lines of the screen.
     pub size: (u16, u16),
     /// The axis shown.

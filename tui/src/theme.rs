@@ -148,6 +148,23 @@ impl Theme {
         }
     }
 
+    /// A bar of the minimap: between the colours of the rows and those that stand back.
+    pub(crate) fn minimap(self, group: OpGroup) -> Style {
+        let role = Role::Group(group);
+        match (role.colour(self.palette), role.faded(self.palette), self.palette) {
+            (Some(colour), Some(faded), Palette::TrueColour) => {
+                Style::new().fg(Self::mixed(colour, faded))
+            }
+            (Some(colour), _, _) => Style::new().fg(colour),
+            (None, ..) => self.dim(),
+        }
+    }
+
+    /// A key in a line of help.
+    pub(crate) fn key(self) -> Style {
+        self.coloured(Style::new().add_modifier(Modifier::BOLD), Role::Group(OpGroup::Kernel))
+    }
+
     /// The style of secondary text.
     pub(crate) fn dim(self) -> Style {
         self.coloured(Style::new(), Role::Dim)

@@ -29,7 +29,7 @@ pub struct OpRef {
 }
 
 /// Where an operation of one of the traces is drawn. The positions are those of the trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Spot {
     /// The trace, a place in the list of traces.
     pub trace: usize,

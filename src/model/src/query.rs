@@ -267,7 +267,7 @@ pub struct Overview {
 }
 
 /// The place of an operation on the screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// Its row.
     pub lane: LaneId,

@@ -122,6 +122,8 @@ impl State {
             C::Area => self.toggle_area(),
             C::NextFinding => self.next_finding(true),
             C::PreviousFinding => self.next_finding(false),
+            C::NextOccurrence => self.next_occurrence(true),
+            C::PreviousOccurrence => self.next_occurrence(false),
             C::OtherSide => self.other_side(),
             C::EdgeBack => self.follow_edge(true),
             C::EdgeForward => self.follow_edge(false),

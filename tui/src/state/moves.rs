@@ -1,5 +1,6 @@
 //! Rows, selection, findings and edges.
 
+use super::finding_list::Occurrence;
 use super::{Row, State, depths_of_ranges};
 use crate::query::{Request, Target};
 use crate::traces::{LaneRef, OpRef};
@@ -116,7 +117,7 @@ impl State {
         self.select(Target::Steps { lane, from, steps });
     }
 
-    /// The next or previous finding in the order of the list.
+    /// The first occurrence of the next or previous mistake, in the order of the list.
     pub(super) fn next_finding(&mut self, forward: bool) {
         let count = self.list.shown.len();
         if count == 0 {
@@ -127,13 +128,40 @@ impl State {
                 Some(_) => "no race matches the filter",
             });
         }
-        let here = self.finding.and_then(|f| self.list.shown.iter().position(|&place| place == f));
-        let next = match (here, forward) {
-            (None, true) => 0,
-            (None, false) => count - 1,
-            (Some(here), true) => (here + 1) % count,
-            (Some(here), false) => (here + count - 1) % count,
+        let mistakes = self.list.mistakes;
+        let here = self.place_in_list().map(|place| self.list.occurrences[place].mistake);
+        // Mistakes count from 1.
+        let wanted = match (here, forward) {
+            (None, true) => 1,
+            (None, false) => mistakes,
+            (Some(here), true) => here % mistakes + 1,
+            (Some(here), false) => (here + mistakes - 2) % mistakes + 1,
         };
+        let is_it = |occurrence: &Occurrence| occurrence.mistake == wanted;
+        if let Some(next) = self.list.occurrences.iter().position(is_it) {
+            self.list.cursor = next;
+            self.go_to_finding(self.list.shown[next]);
+        }
+    }
+
+    /// The line of the list of the finding that the user went to last.
+    fn place_in_list(&self) -> Option<usize> {
+        self.list.shown.iter().position(|&place| Some(place) == self.finding)
+    }
+
+    /// The next or previous occurrence of the mistake, in the order of the list.
+    pub(super) fn next_occurrence(&mut self, forward: bool) {
+        let Some(here) = self.place_in_list() else { return self.next_finding(forward) };
+        let mistake = self.list.occurrences[here].mistake;
+        let same = self.list.occurrences.iter().enumerate();
+        let same: Vec<usize> =
+            same.filter(|(_, other)| other.mistake == mistake).map(|(place, _)| place).collect();
+        let count = same.len();
+        if count < 2 {
+            return self.tell("the race was seen once");
+        }
+        let at = same.iter().position(|&place| place == here).unwrap_or(0);
+        let next = same[if forward { (at + 1) % count } else { (at + count - 1) % count }];
         self.list.cursor = next;
         self.go_to_finding(self.list.shown[next]);
     }

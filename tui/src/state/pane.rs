@@ -52,6 +52,17 @@ impl Pane {
     }
 }
 
+impl Pane {
+    /// The same where there is little room.
+    pub const fn short_description(self) -> &'static str {
+        match self {
+            Self::Statistics => "stats",
+            Self::Explanation => "why",
+            other => other.description(),
+        }
+    }
+}
+
 /// The memory pane.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
@@ -266,5 +277,6 @@ impl State {
         if let Some(open) = &self.open {
             self.list.update(open, &self.labels, self.is_known_upstream);
         }
+        self.find_accepted_places();
     }
 }

@@ -4,7 +4,7 @@ use super::{Message, Pane, State, Strips, Viewport};
 use crate::names;
 use crate::query::{Answer, Numbered, Request, Target};
 use crate::traces::{LaneRef, OpRef, Opened, Spot, Traces};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use streamsan_model::{Axis, Cell, Detail, Grid, Strip, Verdict};
 
 impl State {
@@ -143,6 +143,23 @@ impl State {
         sides.sort_unstable();
         sides.dedup();
         self.race_places = sides.into_iter().filter_map(|op| self.place_of(op)).collect();
+        self.find_accepted_places();
+    }
+
+    /// To be asked when the list is made anew, which judges the findings.
+    pub(super) fn find_accepted_places(&mut self) {
+        let Some(open) = &self.open else { return };
+        let judged = open.findings().zip(self.list.upstream.iter().copied());
+        let sides = judged.flat_map(|((trace, f), is_known)| {
+            [f.first.op, f.second.op].map(|g| (OpRef { trace, g }, is_known))
+        });
+        let (known, counting): (Vec<_>, Vec<_>) = sides.partition(|(_, is_known)| *is_known);
+        let counting: HashSet<OpRef> = counting.into_iter().map(|(op, _)| op).collect();
+        let mut known: Vec<OpRef> = known.into_iter().map(|(op, _)| op).collect();
+        known.retain(|op| !counting.contains(op));
+        known.sort_unstable();
+        known.dedup();
+        self.accepted_places = known.into_iter().filter_map(|op| self.place_of(op)).collect();
     }
 
     fn selected(&mut self, trace: usize, detail: Box<Detail>) {

@@ -1,6 +1,7 @@
 //! The legend: what letters and colours mean, always on the screen.
 
 use super::put;
+use crate::state::Row;
 use crate::theme::{Depth, letter, word};
 use crate::{State, Theme};
 use ratatui::buffer::Buffer;
@@ -80,5 +81,23 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
             x = put(buffer, area, x + 1, word, theme.dim());
         }
         x += gap;
+    }
+    draw_position(state, theme, Rect { x, width: area.right().saturating_sub(x), ..area }, buffer);
+}
+
+/// Which of the rows are on the screen, where not all are.
+fn draw_position(state: &State, theme: Theme, room: Rect, buffer: &mut Buffer) {
+    let is_lane = |row: &Row| row.lane().is_some();
+    let total = state.rows.iter().filter(|row| is_lane(row)).count();
+    let shown = state.visible_rows();
+    let shown = shown.iter().filter(|row| !row.pinned && is_lane(&row.row)).count();
+    let before = state.rows.iter().take(state.scroll).filter(|row| is_lane(row)).count();
+    if shown == 0 || shown >= total {
+        return;
+    }
+    let text = format!("rows {}-{} of {total}", before + 1, before + shown);
+    let wide = u16::try_from(text.len()).unwrap_or(u16::MAX);
+    if wide < room.width {
+        put(buffer, room, room.right() - wide, &text, theme.key());
     }
 }

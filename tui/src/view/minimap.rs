@@ -54,7 +54,7 @@ pub(super) fn draw(state: &State, theme: Theme, areas: &Areas, buffer: &mut Buff
             eighths = eighths.saturating_sub(8);
             cell_at.set_symbol(bar);
             if !is_shown {
-                cell_at.set_style(theme.dim());
+                cell_at.set_style(theme.minimap(cell.group));
             }
         }
     }

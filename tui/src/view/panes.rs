@@ -8,17 +8,21 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
-/// Where the tabs begin: `1 details  2 races ...`.
+/// Where the tabs begin: `1 details  2 races ...`; in shorter words where these do not fit.
 fn tabs(state: &State) -> Vec<(u16, String, Pane)> {
-    let mut x = 1;
-    let mut tabs = Vec::new();
-    for (number, &pane) in (1..).zip(state.panes()) {
-        let text = format!("{number} {}", pane.description());
-        let wide = text.len() as u16;
-        tabs.push((x, text, pane));
-        x += wide + 2;
-    }
-    tabs
+    let of = |word: fn(Pane) -> &'static str| {
+        let mut x = 1;
+        let mut tabs = Vec::new();
+        for (number, &pane) in (1..).zip(state.panes()) {
+            let text = format!("{number} {}", word(pane));
+            let wide = text.len() as u16;
+            tabs.push((x, text, pane));
+            x += wide + 2;
+        }
+        (x, tabs)
+    };
+    let (end, tabs) = of(Pane::description);
+    if end <= state.size.0 + 2 { tabs } else { of(Pane::short_description).1 }
 }
 
 /// The pane whose tab is in a column.
@@ -47,7 +51,11 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
             style = style.add_modifier(Modifier::REVERSED);
         }
         put(buffer, headline, area.x + x, &text, style);
+        if pane != state.pane && area.x + x < area.right() {
+            buffer[(area.x + x, area.y)].set_style(theme.key());
+        }
     }
+    draw_position(state, theme, headline, buffer);
     let content = Rect { y: area.y + 1, height: area.height - 1, ..area };
     match state.pane {
         Pane::Races => races::draw(state, theme, content, buffer),
@@ -69,6 +77,43 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
     }
 }
 
+/// Where in a list or a text one is, at the end of the headline.
+fn draw_position(state: &State, theme: Theme, headline: Rect, buffer: &mut Buffer) {
+    let height = state.pane_height();
+    let text = match state.pane {
+        Pane::Races => in_list(state.list.cursor, state.list.shown.len()),
+        Pane::Memory => match &state.memory.history {
+            Some(history) => in_list(state.memory.use_cursor, history.uses.len()),
+            None => {
+                let count = state.memory.allocations.as_ref().map_or(0, Vec::len);
+                in_list(state.memory.cursor, count)
+            }
+        },
+        Pane::Bytes => {
+            let known = state.footprint.known.as_ref();
+            let count = known.map_or(0, |(_, footprint)| footprint.series.len());
+            in_list(state.footprint.cursor, count)
+        }
+        _ => {
+            let lines = pane_lines(state);
+            let first = state.pane_scroll.min(lines.saturating_sub(height));
+            let last = (first + height).min(lines);
+            (lines > height && height > 0).then(|| format!("lines {}-{last}/{lines}", first + 1))
+        }
+    };
+    let Some(text) = text else { return };
+    let wide = u16::try_from(text.len()).unwrap_or(u16::MAX).saturating_add(2);
+    let tabs = tabs(state).last().map_or(0, |(x, text, _)| x + text.len() as u16 + 1);
+    if tabs + wide < headline.width {
+        put(buffer, headline, headline.right() - wide, &format!(" {text} "), theme.dim());
+    }
+}
+
+/// `3/8`, where there are several.
+fn in_list(cursor: usize, count: usize) -> Option<String> {
+    (count > 1).then(|| format!("{}/{count}", cursor + 1))
+}
+
 /// All lines of a pane that is a text.
 fn lines(state: &State, width: usize) -> Vec<Text> {
     match state.pane {
@@ -88,7 +133,7 @@ fn output(state: &State) -> impl Iterator<Item = &str> {
 /// Lines that the pane's content needs.
 pub(crate) fn pane_wants(state: &State) -> usize {
     match state.pane {
-        Pane::Races => 1 + state.list.shown.len(),
+        Pane::Races => races::WANTED_HEADS + state.list.shown.len(),
         Pane::Memory => memory::lines(state),
         Pane::Bytes => bytes::lines(state),
         Pane::Output => output(state).count(),

@@ -2,7 +2,7 @@
 
 use super::{line_of, put};
 use crate::names;
-use crate::state::{Focus, side_name};
+use crate::state::{Focus, SortBy, side_name};
 use crate::{State, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -10,15 +10,56 @@ use ratatui::style::{Modifier, Style};
 use streamsan_model::FindingAccess;
 use streamsan_names::printable;
 
+/// Lines above the list where there is room: what is listed, and the names of the columns.
+pub(super) const WANTED_HEADS: usize = 2;
+/// Lines of a pane that has room for the names of the columns.
+const ROOMY: usize = 6;
+
+fn heads(state: &State) -> usize {
+    if state.pane_height() >= ROOMY { WANTED_HEADS } else { 1 }
+}
+
 /// The first line that is shown, so that the selected one is.
 fn first(state: &State) -> usize {
-    let height = state.pane_height().saturating_sub(1).max(1);
+    let height = state.pane_height().saturating_sub(heads(state)).max(1);
     state.list.cursor.saturating_sub(height - 1)
+}
+
+/// The columns: name, width, and by which orders the list is sorted by them.
+const COLUMNS: [(&str, usize, &[SortBy]); 7] = [
+    ("severity", 8, &[SortBy::Gravity]),
+    ("confidence", 10, &[SortBy::Gravity]),
+    ("kind", 3, &[]),
+    ("class", 22, &[SortBy::Class]),
+    ("id", 8, &[SortBy::Mistake]),
+    ("first | later access", 20, &[SortBy::Issue, SortBy::Kernel]),
+    ("bytes", 5, &[]),
+];
+
+/// Columns of the names of traces, where there are several.
+fn name_width(state: &State) -> usize {
+    let several = state.labels.len() > 1;
+    let longest = state.labels.iter().map(|label| label.title.chars().count()).max();
+    longest.filter(|_| several).map_or(0, |width| width.min(24) + 2)
+}
+
+/// The names of the columns; the one that the list is sorted by stands out.
+fn draw_columns(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let change = if state.side.is_some() { 8 } else { 0 };
+    let mut at = area.x + 1 + (name_width(state) + change) as u16;
+    for (name, width, sorts) in COLUMNS {
+        let style = match sorts.contains(&state.list.sort) {
+            true => Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
+            false => theme.dim(),
+        };
+        put(buffer, area, at, &name, style);
+        at = at.saturating_add(width.max(name.len()) as u16 + 1);
+    }
 }
 
 /// The place in the list of a line of the pane.
 pub(crate) fn race_at(state: &State, line: usize) -> Option<usize> {
-    let place = first(state) + line.checked_sub(1)?;
+    let place = first(state) + line.checked_sub(heads(state))?;
     (place < state.list.shown.len()).then_some(place)
 }
 
@@ -26,14 +67,15 @@ fn row(place: usize, state: &State) -> Option<String> {
     let open = state.open.as_ref()?;
     let (trace, finding) = open.finding(place)?;
     let of = if open.are_several() {
-        format!("{}  ", printable(&state.labels.get(trace)?.title))
+        let width = name_width(state).saturating_sub(2);
+        format!("{:<width$}  ", printable(&state.labels.get(trace)?.title))
     } else {
         String::new()
     };
     // Those that are accepted are neither new nor gone.
     let change = match (&state.side, state.change_of(finding)) {
         (None, _) => String::new(),
-        (Some(_), None) => "  -   ".to_owned(),
+        (Some(_), None) => " ".repeat(6),
         (Some(_), Some(change)) => format!("{} {:<4}", change.sign(), change.description()),
     };
     let of = if change.is_empty() { of } else { format!("{of}{change}  ") };
@@ -47,7 +89,7 @@ fn row(place: usize, state: &State) -> Option<String> {
         }
     };
     Some(format!(
-        "{of}{:<6} {:<9} {:<3} {:<22} {}  {} | {}  {}",
+        "{of}{:<8} {:<10} {:<4} {:<22} {} {} | {}  {}",
         if is_known { "known" } else { finding.severity.description() },
         finding.confidence.description(),
         finding.kind.description(),
@@ -77,9 +119,13 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
     );
     let top = line_of(area, 0);
     put(buffer, top, top.x, &headline, theme.dim());
+    let heads = u16::try_from(heads(state)).unwrap_or(1);
+    if heads > 1 {
+        draw_columns(state, theme, line_of(area, 1), buffer);
+    }
     let first = first(state);
     let shown = state.list.shown.iter().enumerate().skip(first);
-    for (line, (place, &index)) in (1..area.height).zip(shown) {
+    for (line, (place, &index)) in (heads..area.height).zip(shown) {
         let Some(text) = row(index, state) else { continue };
         let mut style = Style::new();
         if place == state.list.cursor {

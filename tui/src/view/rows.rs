@@ -44,6 +44,7 @@ pub(super) fn draw(
             .unwrap_or(1)
             .max(LEAST),
         front: front(state),
+        accepted: accepted(state),
         hits: hits(state),
     };
     for row in shown {
@@ -74,6 +75,21 @@ fn front(state: &State) -> Option<[(LaneRef, Option<u32>); 2]> {
         Some((spot.lane(), state.column_of(&spot)))
     };
     Some([side(first)?, side(second)?])
+}
+
+/// The columns whose sides of findings are all accepted, where there are any.
+fn accepted(state: &State) -> HashSet<(LaneRef, u32)> {
+    if state.accepted_places.is_empty() {
+        return HashSet::new();
+    }
+    let columns = |spots: &[Spot]| -> HashSet<(LaneRef, u32)> {
+        spots.iter().filter_map(|spot| Some((spot.lane(), state.column_of(spot)?))).collect()
+    };
+    let accepted: HashSet<Spot> = state.accepted_places.iter().copied().collect();
+    let counting: Vec<Spot> =
+        state.race_places.iter().copied().filter(|spot| !accepted.contains(spot)).collect();
+    let counting = columns(&counting);
+    columns(&state.accepted_places).difference(&counting).copied().collect()
 }
 
 /// The columns of the operations that the filter finds.
@@ -154,6 +170,8 @@ struct Canvas<'a> {
     /// The most operations of a cell on the screen.
     most: u64,
     front: Option<[(LaneRef, Option<u32>); 2]>,
+    /// The columns whose sides of findings are all accepted.
+    accepted: HashSet<(LaneRef, u32)>,
     /// The columns in which the filter finds operations.
     hits: Option<HashSet<(LaneRef, u32)>>,
 }
@@ -196,7 +214,8 @@ impl Canvas<'_> {
             None => names::plural(lane.operations, "operation"),
         });
         let is_side = |spot: &&Spot| spot.lane() == this;
-        let sides = self.state.race_places.iter().filter(is_side).count();
+        let accepted = self.state.accepted_places.iter().filter(is_side).count();
+        let sides = self.state.race_places.iter().filter(is_side).count().saturating_sub(accepted);
         for (place, line) in lines.enumerate() {
             let area = self.line(line);
             let room = Rect { width: self.areas.label.saturating_sub(1), ..area };
@@ -238,7 +257,10 @@ impl Canvas<'_> {
                 continue;
             }
             let depth = self.depth(lane, u32::from(column));
-            self.block(cell, depth, x, row, buffer);
+            let is_accepted = cell.findings > 0
+                && (depth == Depth::Back || self.front.is_none())
+                && self.accepted.contains(&(lane, u32::from(column)));
+            self.block(cell, (depth, is_accepted), x, row, buffer);
             let name =
                 cell.name.as_ref().filter(|_| loaded == self.grid && !self.is_left_out(depth));
             if let Some(name) = name {
@@ -268,9 +290,19 @@ impl Canvas<'_> {
     }
 
     /// A letter and its bar.
-    fn block(&self, cell: &Cell, depth: Depth, x: u16, row: &RowOnScreen, buffer: &mut Buffer) {
+    fn block(
+        &self,
+        cell: &Cell,
+        (depth, is_accepted): (Depth, bool),
+        x: u16,
+        row: &RowOnScreen,
+        buffer: &mut Buffer,
+    ) {
         let theme = self.theme;
-        let (symbol, style, bar) = match (cell.findings > 0, depth) {
+        // What is known upstream is drawn as the operation that it is, underlined, unless it is the
+        // race that is in front.
+        let findings = if is_accepted { 0 } else { cell.findings };
+        let (symbol, style, bar) = match (findings > 0, depth) {
             (true, Depth::Front) => (self.race_symbol(cell), theme.race(), theme.race_mark()),
             (true, Depth::Back) => (self.race_symbol(cell), theme.other_race(), theme.race_mark()),
             (false, _) if self.is_left_out(depth) => {
@@ -285,11 +317,14 @@ impl Canvas<'_> {
         let top = self.areas.rows.y + row.gap().map_or(row.top, |gap| gap + 1);
         let letters = self.areas.rows.y + row.letters();
         buffer[(x, letters)].set_symbol(symbol).set_style(style);
+        if is_accepted {
+            buffer[(x, letters)].set_style(Style::new().add_modifier(Modifier::UNDERLINED));
+        }
         let room = usize::from(letters - top) * 8;
         // Logarithmic, so that a few operations are seen beside many.
         let part = (cell.operations.max(1) as f64).ln_1p() / (self.most as f64).ln_1p();
         // A side of a race is never overlooked.
-        let part = match cell.findings {
+        let part = match findings {
             0 if self.is_left_out(depth) => 0.0,
             0 => part,
             _ => 1.0,

@@ -30,7 +30,13 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
         (_, Some(Pending::JumpMark)) => ("go to mark: its letter".to_owned(), theme.dim()),
         (Some(message), None) if message.error => (message.text.clone(), theme.error()),
         (Some(message), None) => (message.text.clone(), Style::new()),
-        (None, None) => (standing(state), Style::new()),
+        (None, None) => match standing(state) {
+            Some(text) => (text, Style::new()),
+            None => {
+                draw_hints(state, theme, area, buffer);
+                (String::new(), Style::new())
+            }
+        },
     };
     put(buffer, area, area.x, &theme.plain(text), style);
     if state.is_busy() && area.width > 10 {
@@ -38,8 +44,34 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
     }
 }
 
-/// The default text: the area, the race, or the keys.
-fn standing(state: &State) -> String {
+/// The keys that one needs first; the keys stand out.
+fn draw_hints(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    const HINTS: [(&str, &str); 9] = [
+        ("w/s", "zoom"),
+        ("a/d", "move"),
+        ("h/l", "operation"),
+        ("j/k", "row"),
+        ("r", "race"),
+        ("x", "axis"),
+        ("Tab", "pane"),
+        ("?", "keys"),
+        ("q", "quit"),
+    ];
+    let hidden = state.open.as_ref().map_or(0, |open| state.filter.hidden_idle(open));
+    let mut x = area.x;
+    if hidden > 0 {
+        x = put(buffer, area, x, &format!("{hidden} idle streams hidden ("), theme.dim());
+        x = put(buffer, area, x, "i", theme.key());
+        x = put(buffer, area, x, ")  ", theme.dim());
+    }
+    for (key, what) in HINTS {
+        x = put(buffer, area, x, key, theme.key());
+        x = put(buffer, area, x, &format!(" {what}  "), theme.dim());
+    }
+}
+
+/// The default text: the area or the race; `None`: the keys.
+fn standing(state: &State) -> Option<String> {
     if let Some((from, to)) = state.area_ends() {
         let mut parts = Vec::new();
         for axis in [Axis::Time, Axis::Issue, Axis::Logical] {
@@ -55,7 +87,7 @@ fn standing(state: &State) -> String {
                 parts.push(names::distance(axis, b.abs_diff(a)));
             }
         }
-        return format!("area #{} to #{}: {}", from.op, to.op, parts.join(", "));
+        return Some(format!("area #{} to #{}: {}", from.op, to.op, parts.join(", ")));
     }
     if let (Some((trace, finding)), Some(open)) = (state.found(), &state.open) {
         let name = |side| side_name(side, &open.of(trace).overview.entities);
@@ -73,7 +105,7 @@ fn standing(state: &State) -> String {
             0 | 1 => String::new(),
             of => format!(" (occurrence {} of {})", occurrence.number, names::number(of as u64)),
         };
-        return format!(
+        return Some(format!(
             "race {}/{}{number}{of} {} {} [{}] {} id {}: {} then {}",
             occurrence.mistake,
             state.list.mistakes,
@@ -84,17 +116,9 @@ fn standing(state: &State) -> String {
             finding.fingerprint,
             name(&finding.first),
             name(&finding.second)
-        );
+        ));
     }
-    if let Some(words) = state.filter_in_words() {
-        return words;
-    }
-    let hidden = state.open.as_ref().map_or(0, |open| state.filter.hidden_idle(open));
-    let idle =
-        if hidden > 0 { format!("{hidden} idle streams hidden (i)  ") } else { String::new() };
-    format!(
-        "{idle}w/s zoom  a/d move  h/l operation  j/k row  r race  x axis  Tab pane  ? keys  q quit"
-    )
+    state.filter_in_words()
 }
 
 pub(super) fn draw_palette(state: &State, theme: Theme, screen: Rect, buffer: &mut Buffer) {

@@ -9,6 +9,7 @@ use crate::{State, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
+use std::collections::HashSet;
 use streamsan_model::Grid;
 
 /// Columns from one label of the ruler to the next.
@@ -180,7 +181,14 @@ fn draw_race_marks(state: &State, theme: Theme, areas: &Areas, buffer: &mut Buff
     }
     let count = state.race_places.len();
     put(buffer, area, area.x, if count == 0 { "no races" } else { "races" }, theme.dim());
-    for spot in &state.race_places {
+    // What is known upstream and does not count is told, and stands back.
+    for spot in &state.accepted_places {
+        if let Some(x) = x_of(state, areas, spot) {
+            buffer[(x, area.y)].set_symbol(theme.pick("▽", "'")).set_style(theme.dim());
+        }
+    }
+    let accepted: HashSet<&Spot> = state.accepted_places.iter().collect();
+    for spot in state.race_places.iter().filter(|spot| !accepted.contains(spot)) {
         if let Some(x) = x_of(state, areas, spot) {
             buffer[(x, area.y)].set_symbol(theme.pick("▼", "v")).set_style(theme.race_mark());
         }

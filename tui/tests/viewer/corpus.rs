@@ -76,7 +76,7 @@ fn every_race_of_the_corpus_is_framed() {
         let count = driver.state.open.as_ref().unwrap().of(0).findings.len();
         driver.keys("5");
         for _ in 0..count {
-            driver.keys("r");
+            driver.next_finding();
             let finding = driver.state.current_finding().unwrap().clone();
             let places = [&finding.first, &finding.second].map(|side| {
                 // Nodes of graphs were made by calls that capture: these are operations too.
@@ -164,7 +164,7 @@ fn occurrences_of_one_mistake_are_one_race_in_the_header() {
     let text = driver.text();
     assert!(text.contains(" 1 race, seen 92 times"), "{text}");
     for occurrence in 1..3 {
-        let text = driver.keys("r").text();
+        let text = driver.keys(if occurrence == 1 { "r" } else { "c" }).text();
         let here = format!("race 1/1 (occurrence {occurrence} of 92) race RAW");
         assert!(text.contains(&here), "{text}");
     }
@@ -220,8 +220,8 @@ fn document() -> String {
          [known in a library](report-format.md#races-known-in-libraries): the words about it\nsay \
          so.\n\n{}\n\
          The first line tells what the trace holds, the next ones show the whole of it, however \
-         far one has zoomed in; what\nthe rows show of it is lighter (reversed without colours), \
-         and `!` is a race. The line below the ruler marks every\ncolumn in which any row, on \
+         far one has zoomed in, in the\ncolour of the work; what the rows show of it is lighter (reversed \
+         without colours), and `!` is a race. The line below the ruler marks every\ncolumn in which any row, on \
          the screen or not, has a side of a race.\n\n\
          Rows are as tall as the screen allows. The first line of a tall row is kept free for \
          edges, the last one has the\nletters. The bar above a letter tells by its height how \
@@ -238,7 +238,9 @@ fn document() -> String {
          issued to streams has no row, and no lines of ranges. The details name all ranges around the \
          selected call.\n\n\
          The pane takes the lines that its content needs and leaves the rows what they need; `<` \
-         and `>`, or the mouse on its\ntabs, make it shorter and taller, `|` lets it choose again.\n\n\
+         and `>`, or the mouse on its\ntabs, make it shorter and taller, `|` lets it choose again. Where a list or a text does \
+         not fit, the headline ends\nwith the place in it, and the legend with the rows that are shown \
+         (`rows 4-12 of 24`).\n\n\
          `x` switches the axis and keeps the zoom. *Issue order* is the order of the calls. *Host issue time* is when \
          the host made them: it says\nnothing of when the GPU did the work, and nothing is drawn as \
          a duration. *Logical order* is the happens-before depth:\nthe length of the longest \
@@ -257,13 +259,15 @@ fn document() -> String {
          allocation or, with `S`, by the line\nof the program that allocated. Enter shows the uses of \
          an allocation. Bytes count from the\nallocating call to the freeing one, in the order of \
          the calls; ordinary host memory is left out.\n\n{}\n\
-         ## A race\n\n`r` goes from race to race. Both accesses are framed, and both rows are on \
+         ## A race\n\n`r` goes from race to race, `c` through the occurrences of one. Both accesses are framed, and both rows are on \
          the screen. The two sides, with the\nnumbers that the words about the race give them, and \
          the edge that is missing are the brightest things there: all\nelse stands back. With colours \
          a side of a race keeps its letter; without, it is `!`. The selected operation's own\nedges \
          are drawn through, and `[` and `]` follow them. A line runs between the rows and is \
          interrupted where it crosses\nwhat it does not mean. `5` says why, in the report's words and \
-         colours.\n\n{}\n\
+         colours.\n\nA race that is [known in a library](report-format.md#races-known-in-libraries) is \
+         drawn as accepted: its calls keep their\nletters, underlined, and its marks below the ruler \
+         are hollow (`▽`). When one goes to it, it is framed as any other.\n\n{}\n\
          `o` goes to the other access, `1` shows details, and Enter in the pane the memory it is \
          about: which stream touched\nwhich bytes, `!` where the two accesses conflict.\n\n{}\n\
          ## Several traces\n\n{}\n{}\n## Before and after\n\n{}\n{}\n{}\

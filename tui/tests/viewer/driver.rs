@@ -90,6 +90,15 @@ impl Driver {
         self
     }
 
+    /// Goes to the next finding: the next occurrence of the mistake, or the next mistake.
+    pub(crate) fn next_finding(&mut self) -> &mut Self {
+        let list = &self.state.list;
+        let here = list.shown.iter().position(|&place| Some(place) == self.state.finding);
+        let is_last =
+            here.is_none_or(|here| list.occurrences[here].number == list.occurrences[here].of);
+        self.keys(if is_last { "r" } else { "c" })
+    }
+
     pub(crate) fn buffer(&self, theme: Theme) -> Buffer {
         let (width, height) = self.state.size;
         let area = Rect { x: 0, y: 0, width, height };

@@ -127,6 +127,8 @@ const CASES: &[Case] = &[
         b.finding.is_none() && a.state.finding == Some(a.state.list.shown.len() - 1)
     }),
     (Command::NextFinding, "R", "r", |_, a| a.state.finding == Some(0)),
+    (Command::NextOccurrence, "r", "c", |_, a| message(&a.state) == "the race was seen once"),
+    (Command::PreviousOccurrence, "", "C", |_, a| a.state.finding.is_some()),
     (Command::OtherSide, "r", "o", |_, a| {
         selected(a) == a.state.current_finding().unwrap().first.op.0
     }),

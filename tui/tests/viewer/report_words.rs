@@ -36,7 +36,7 @@ fn rows_of_a_race_are_named_as_in_its_explanation() {
         driver.settle();
         let findings = driver.state.open.as_ref().unwrap().of(0).findings.clone();
         for finding in &findings {
-            driver.keys("r");
+            driver.next_finding();
             let words = (driver.sources[0].explain)(finding);
             let current = driver.state.current_finding().unwrap().clone();
             assert_eq!(&current, finding, "{}", path.display());
