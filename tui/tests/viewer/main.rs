@@ -15,6 +15,8 @@ mod pair;
 #[cfg(test)]
 mod picture;
 #[cfg(test)]
+mod points;
+#[cfg(test)]
 mod random;
 #[cfg(test)]
 mod ranges;
