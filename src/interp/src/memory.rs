@@ -2,8 +2,8 @@
 //! shared, local and parameter memory.
 //!
 //! A device pointer is a real host address, so generic pointers into global memory are used as
-//! they are. The other spaces live in windows of addresses that no x86-64 process can have, so
-//! that a generic pointer tells its space from its value alone.
+//! they are. The other spaces live in windows of addresses that no process has on x86-64 or on
+//! aarch64 (at most 52 bits of them), so that a generic pointer tells its space from its value alone.
 
 use crate::fault::Fault;
 

@@ -5,6 +5,7 @@
 //! longer baseline.
 
 use crate::control::ClockSource;
+use crate::machine::{CLOCK_SOURCE, ticks};
 
 /// The time for a record, in the unit of `source`.
 #[inline]
@@ -13,12 +14,6 @@ pub fn read_clock(source: ClockSource) -> u64 {
         ClockSource::Monotonic => monotonic_ns(),
         ClockSource::Ticks => ticks(),
     }
-}
-
-#[inline]
-fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction.
-    unsafe { core::arch::x86_64::_rdtsc() }
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds.
@@ -35,7 +30,7 @@ pub fn monotonic_ns() -> u64 {
 pub(crate) fn dependable_source() -> ClockSource {
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     match std::fs::read_to_string(path) {
-        Ok(name) if name.trim() == "tsc" => ClockSource::Ticks,
+        Ok(name) if name.trim() == CLOCK_SOURCE => ClockSource::Ticks,
         _ => ClockSource::Monotonic,
     }
 }

@@ -59,7 +59,7 @@ pub struct Control {
 pub enum ClockSource {
     /// `CLOCK_MONOTONIC` in nanoseconds.
     Monotonic = 0,
-    /// The processor's time stamp counter.
+    /// The processor's counter of ticks ([`crate::ticks`]).
     Ticks = 1,
 }
 

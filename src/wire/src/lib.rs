@@ -24,6 +24,7 @@ mod host;
 mod image;
 mod leftover;
 mod liveness;
+mod machine;
 mod map;
 mod measure;
 mod measure_abi;
@@ -53,6 +54,7 @@ pub use host::{
 };
 pub use image::{Image, ImageOrigin, image_body, image_file};
 pub use liveness::{ProcessStat, pid_namespace};
+pub use machine::{page_bytes, ticks};
 pub use map::{Mapping, map_existing, map_new};
 pub use measure::{BadRule, MEASURE_FILE, MEASURE_VARIABLE, MeasureRule, Selection};
 pub use measure_abi::{

@@ -10,8 +10,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::access;
 use crate::{handles, os};
+use streamsan_wire::page_bytes;
 
-const PAGE: u64 = 4096;
 const COMMIT_STEP: u64 = 64 << 20;
 /// Window sizes to try, largest first; an address space limit may refuse the larger ones.
 const SIZES: [u64; 4] = [512 << 30, 64 << 30, 16 << 30, 6 << 30];
@@ -118,7 +118,7 @@ impl Window {
 
     /// Whole pages that hold `length` bytes.
     fn pages(length: u64) -> u64 {
-        length.div_ceil(PAGE)
+        length.div_ceil(page_bytes())
     }
 
     /// Takes `length` bytes, zeroed, starting on a page. `length` is above zero.
@@ -128,7 +128,7 @@ impl Window {
             return Ok(start);
         }
         let start = self.fresh;
-        let guarded = pages.checked_add(1).and_then(|pages| pages.checked_mul(PAGE));
+        let guarded = pages.checked_add(1).and_then(|pages| pages.checked_mul(page_bytes()));
         let next = guarded.and_then(|bytes| start.checked_add(bytes));
         let next = next.filter(|&next| next <= self.end).ok_or(WindowError::Exhausted)?;
         if next > self.committed {
@@ -173,7 +173,7 @@ impl Window {
         let pages = Window::pages(length);
         if let Some(file) = &self.file {
             let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-            let (offset, bytes) = (start - self.base, pages * PAGE);
+            let (offset, bytes) = (start - self.base, pages * page_bytes());
             // SAFETY: a hole in a file of our own.
             unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as i64, bytes as i64) };
             self.free.entry(pages).or_default().push(start);
@@ -182,7 +182,11 @@ impl Window {
         // SAFETY: the range was committed by `take`; discarding private anonymous pages makes
         // them read as zero and leaves the mapping in place.
         unsafe {
-            libc::madvise(start as *mut libc::c_void, (pages * PAGE) as usize, libc::MADV_DONTNEED)
+            libc::madvise(
+                start as *mut libc::c_void,
+                (pages * page_bytes()) as usize,
+                libc::MADV_DONTNEED,
+            )
         };
         self.free.entry(pages).or_default().push(start);
     }
@@ -195,14 +199,15 @@ mod tests {
 
     #[test]
     fn allocations_are_zeroed_guarded_and_reused_last_freed_first() {
+        let page = page_bytes();
         let mut window = Window::reserve().unwrap();
-        let (a, b) = (window.take(PAGE + 1).unwrap(), window.take(2 * PAGE).unwrap());
-        assert!(b >= a + 3 * PAGE, "a guard page lies between");
+        let (a, b) = (window.take(page + 1).unwrap(), window.take(2 * page).unwrap());
+        assert!(b >= a + 3 * page, "a guard page lies between");
         store_bytes(a, &[7; 16]);
-        window.give_back(a, PAGE + 1);
-        window.give_back(b, 2 * PAGE);
-        assert_eq!(window.take(PAGE * 2).unwrap(), b);
-        assert_eq!(window.take(PAGE * 2).unwrap(), a);
+        window.give_back(a, page + 1);
+        window.give_back(b, 2 * page);
+        assert_eq!(window.take(page * 2).unwrap(), b);
+        assert_eq!(window.take(page * 2).unwrap(), a);
         let mut bytes = [1; 16];
         load_bytes(a, &mut bytes);
         assert_eq!(bytes, [0; 16]);
@@ -210,12 +215,13 @@ mod tests {
 
     #[test]
     fn shared_memory_is_seen_by_both_and_may_be_closed_to_the_program() {
+        let page = page_bytes();
         let mut window = Window::reserve_shared().expect("the system has memory files");
-        let start = window.take(2 * PAGE).unwrap();
+        let start = window.take(2 * page).unwrap();
         // SAFETY: the window's own memory.
         unsafe {
             (start as *mut u8).write(7);
-            libc::mprotect(start as *mut libc::c_void, PAGE as usize, libc::PROT_NONE);
+            libc::mprotect(start as *mut libc::c_void, page as usize, libc::PROT_NONE);
         }
         let mut byte = [0];
         load_bytes(start, &mut byte);
@@ -225,14 +231,14 @@ mod tests {
         let read = unsafe {
             libc::mprotect(
                 start as *mut libc::c_void,
-                PAGE as usize,
+                page as usize,
                 libc::PROT_READ | libc::PROT_WRITE,
             );
             (start as *const u8).read()
         };
         assert_eq!(read, 8);
-        window.give_back(start, 2 * PAGE);
-        assert_eq!(window.take(2 * PAGE).unwrap(), start);
+        window.give_back(start, 2 * page);
+        assert_eq!(window.take(2 * page).unwrap(), start);
         load_bytes(start, &mut byte);
         assert_eq!(byte, [0]);
     }
