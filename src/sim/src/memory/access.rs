@@ -1,8 +1,8 @@
 //! Reading and writing committed memory.
 //!
 //! The program may read and write the same bytes at the same time (pinned memory that it spins
-//! on); accesses of up to eight aligned bytes are therefore single relaxed or sequentially
-//! consistent atomics, and only longer ones are plain copies.
+//! on); accesses of up to eight aligned bytes are therefore single atomics, sequentially consistent
+//! ones or, of one byte, with acquire and release, and only longer ones are plain copies.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(crate) fn load_bytes(address: u64, into: &mut [u8]) {
     // is checked for the atomic forms.
     unsafe {
         match into.len() {
-            1 => into[0] = (*(address as *const AtomicU8)).load(Ordering::Relaxed),
+            1 => into[0] = (*(address as *const AtomicU8)).load(Ordering::Acquire),
             2 if address.is_multiple_of(2) => {
                 let value = (*(address as *const AtomicU16)).load(Ordering::SeqCst);
                 into.copy_from_slice(&value.to_le_bytes());
@@ -68,7 +68,7 @@ pub(crate) fn store_bytes(address: u64, from: &[u8]) {
     // SAFETY: as in `load_bytes`; regions are writable.
     unsafe {
         match *from {
-            [a] => (*(address as *const AtomicU8)).store(a, Ordering::Relaxed),
+            [a] => (*(address as *const AtomicU8)).store(a, Ordering::Release),
             [a, b] if address.is_multiple_of(2) => {
                 let value = u16::from_le_bytes([a, b]);
                 (*(address as *const AtomicU16)).store(value, Ordering::SeqCst);
