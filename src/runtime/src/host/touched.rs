@@ -9,7 +9,8 @@
 //! has a lock, held for some nanoseconds, or while the ring is full, and never across a call.
 //! Without instrumented code nobody takes it.
 //!
-//! Invariant: a set of ranges is published, or marked open and counted in [`OPEN`].
+//! Invariant: a set of ranges is marked open and counted in [`OPEN`] until its record is published. Who
+//! sees neither has nothing to publish; who sees them while another thread is at it waits for the lock.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -174,10 +175,9 @@ fn publish_all(attachment: &Attachment) {
 
 /// Publishes what the thread of `slot` has touched. The slot's lock is held.
 fn publish(attachment: &Attachment, slot: &RingSlot) {
-    if !slot.touched.open.swap(false, Ordering::Relaxed) {
+    if !slot.touched.open.load(Ordering::Relaxed) {
         return;
     }
-    OPEN.fetch_sub(1, Ordering::AcqRel);
     // SAFETY: the lock is held (caller).
     let gathered = unsafe { &*slot.touched.gathered.get() };
     let count = 3 * gathered.len;
@@ -203,6 +203,9 @@ fn publish(attachment: &Attachment, slot: &RingSlot) {
     if published.is_none() {
         attachment.process.dropped.fetch_add(1, Ordering::Relaxed);
     }
+    // Only now: a record that another thread publishes meanwhile must not get an index below.
+    slot.touched.open.store(false, Ordering::Release);
+    OPEN.fetch_sub(1, Ordering::AcqRel);
 }
 
 /// The data that the stub library needs.
