@@ -9,8 +9,8 @@ use streamsan_names::printable_path;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error(
-        "programs can be run under streamsan on Linux on x86-64 with glibc only, and this build is \
-         for {0} on {1}; record there, and read the trace anywhere"
+        "programs can be run under streamsan on Linux with glibc on x86-64 and aarch64 only, and this \
+         build is for {0} on {1}; record there, and read the trace anywhere"
     )]
     Platform(&'static str, &'static str),
     #[error(

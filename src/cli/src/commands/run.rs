@@ -362,7 +362,7 @@ fn record(
 }
 
 pub(super) fn check_platform() -> Result<(), Error> {
-    if cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")) {
+    if crate::launch::records_here() {
         Ok(())
     } else {
         Err(Error::Platform(std::env::consts::OS, std::env::consts::ARCH))

@@ -3,6 +3,7 @@
 //! The verdict does not hang on this: a program that never says hello is INCOMPLETE anyway. It is
 //! here so that the user learns why before a long run, not after it.
 
+use super::machine::PROCESSOR;
 use object::elf;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use std::fs::{self, File};
@@ -42,6 +43,9 @@ impl Obstacle {
                 "it has capabilities of its own, and the loader keeps other libraries out of such \
                  programs; run a copy without them (cp drops them), with the privileges some \
                  other way"
+            }
+            Self::OtherArchitecture if cfg!(target_arch = "aarch64") => {
+                "it is not a program for aarch64, and streamsan's runtime is; build it for aarch64"
             }
             Self::OtherArchitecture => {
                 "it is not a 64-bit x86 program, and streamsan's runtime is; build it for x86-64"
@@ -132,7 +136,7 @@ fn inspect_elf(data: &[u8]) -> Option<Obstacle> {
     }
     let header = elf::FileHeader64::<object::Endianness>::parse(data).ok()?;
     let endian = header.endian().ok()?;
-    if header.e_machine(endian) != elf::EM_X86_64 {
+    if header.e_machine(endian) != PROCESSOR {
         return Some(Obstacle::OtherArchitecture);
     }
     let segments = header.program_headers(endian, data).ok()?;
@@ -171,12 +175,14 @@ mod tests {
     fn programs_that_cannot_be_preloaded_are_named() {
         let glibc = b"/lib64/ld-linux-x86-64.so.2\0";
         let musl = b"/lib/ld-musl-x86_64.so.1\0";
+        let this = PROCESSOR.0;
+        let other = if PROCESSOR == elf::EM_X86_64 { elf::EM_AARCH64 } else { elf::EM_X86_64 }.0;
         for (file, obstacle) in [
-            (elf(2, 62, 3, glibc), None),
-            (elf(2, 62, 3, musl), Some(Obstacle::OtherLibc)),
-            (elf(2, 62, 1, b""), Some(Obstacle::Static)),
+            (elf(2, this, 3, glibc), None),
+            (elf(2, this, 3, musl), Some(Obstacle::OtherLibc)),
+            (elf(2, this, 1, b""), Some(Obstacle::Static)),
             (elf(1, 3, 3, glibc), Some(Obstacle::OtherArchitecture)),
-            (elf(2, 183, 3, glibc), Some(Obstacle::OtherArchitecture)),
+            (elf(2, other, 3, glibc), Some(Obstacle::OtherArchitecture)),
             (b"not ELF".to_vec(), None),
             (b"\x7fELF\x02".to_vec(), None),
         ] {
@@ -188,7 +194,7 @@ mod tests {
     fn scripts_follow_their_interpreter() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let program = directory.path().join("static");
-        fs::write(&program, elf(2, 62, 1, b"")).expect("written");
+        fs::write(&program, elf(2, PROCESSOR.0, 1, b"")).expect("written");
         let script = directory.path().join("script");
         fs::write(&script, format!("#! {} -x\nmore\n", program.display())).expect("written");
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("mode set");

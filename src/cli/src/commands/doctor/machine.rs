@@ -18,10 +18,10 @@ const ENOUGH_MEMORY: u64 = 1 << 30;
 
 pub(super) fn platform() -> Diagnosis {
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
-    if cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")) {
+    if crate::launch::records_here() {
         good("platform", format!("{os} on {arch}"))
     } else {
-        let text = "programs can be recorded on Linux on x86-64 with glibc only";
+        let text = "programs can be recorded on Linux with glibc on x86-64 and aarch64 only";
         bad("platform", format!("{os} on {arch}: {text}"))
     }
 }
