@@ -3,7 +3,6 @@
 //! A call that uses no buffer is jumped through with the program's return address in place: such a
 //! call may give its child another stack, or none of its own.
 
-use core::arch::naked_asm;
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::mem::transmute;
 use core::ptr;
@@ -14,6 +13,11 @@ use crate::buffers::{Opened, open_all};
 use crate::control;
 use crate::real;
 use crate::runtime::{Buffer, drop_fences};
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
 
 /// One past the largest number that is looked at.
 const NUMBERS: usize = 512;
@@ -69,49 +73,6 @@ static REAL: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 extern "C" fn find() {
     REAL.store(real!("syscall"), Ordering::Release);
-}
-
-/// # Safety
-/// As the system call.
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-unsafe extern "C" fn syscall() {
-    naked_asm!(
-        "2:",
-        "mov r11, [rip + {real}]",
-        "test r11, r11",
-        "jz 4f",
-        "cmp rdi, {numbers}",
-        "jae 3f",
-        "lea rax, [rip + {listed}]",
-        "cmp byte ptr [rax + rdi], 0",
-        "jne {watched}",
-        "3:",
-        "jmp r11",
-        // Registers of arguments, and a multiple of 16 bytes with the return address.
-        "4:",
-        "push rdi",
-        "push rsi",
-        "push rdx",
-        "push rcx",
-        "push r8",
-        "push r9",
-        "sub rsp, 8",
-        "call {find}",
-        "add rsp, 8",
-        "pop r9",
-        "pop r8",
-        "pop rcx",
-        "pop rdx",
-        "pop rsi",
-        "pop rdi",
-        "jmp 2b",
-        real = sym REAL,
-        listed = sym LISTED,
-        numbers = const NUMBERS,
-        watched = sym watched,
-        find = sym find,
-    )
 }
 
 type Real =

@@ -5,7 +5,6 @@
 //! `ibv_*` are looked at, and only results inside `libcuda.so.1`, libcufile, libnccl and, with fences,
 //! libibverbs are replaced: `cudnn*` and the driver's own look-ups pass.
 
-use core::arch::naked_asm;
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -15,73 +14,19 @@ use streamsan_wire::{EntryPoint, PathBuffer, find_entry};
 use crate::elf::LoadedObject;
 use crate::{attach, host, resolve, thread, unknown};
 
-/// The C library's functions, null until looked up. Read by the assembly below.
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+use aarch64::lookup;
+#[cfg(target_arch = "x86_64")]
+use x86_64::lookup;
+
+/// The C library's functions, null until looked up. Read by the assembly of [`lookup`].
 static REAL_DLSYM: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 static REAL_DLVSYM: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
-
-macro_rules! lookup {
-    ($name:ident, $real:ident, $driver:ident) => {
-        #[cfg_attr(not(test), unsafe(no_mangle))]
-        #[unsafe(naked)]
-        unsafe extern "C" fn $name() {
-            naked_asm!(
-                "2:",
-                "mov r11, [rip + {real}]",
-                "test r11, r11",
-                "jz 4f",
-                // Handle: rdi, RTLD_DEFAULT is 0 and RTLD_NEXT -1. Name: rsi.
-                "lea rax, [rdi + 1]",
-                "cmp rax, 1",
-                "jbe 3f",
-                "test rsi, rsi",
-                "jz 3f",
-                "cmp byte ptr [rsi], 0x63",
-                "jne 5f",
-                "cmp byte ptr [rsi + 1], 0x75",
-                "jne 3f",
-                "movzx eax, byte ptr [rsi + 2]",
-                "sub eax, 0x41",
-                "cmp eax, 25",
-                "ja 3f",
-                "jmp {driver}",
-                "5:",
-                "cmp byte ptr [rsi], 0x6e",
-                "jne 6f",
-                "cmp byte ptr [rsi + 1], 0x63",
-                "jne 3f",
-                "cmp byte ptr [rsi + 2], 0x63",
-                "jne 3f",
-                "cmp byte ptr [rsi + 3], 0x6c",
-                "jne 3f",
-                "jmp {driver}",
-                "6:",
-                "cmp byte ptr [rsi], 0x69",
-                "jne 3f",
-                "cmp byte ptr [rsi + 1], 0x62",
-                "jne 3f",
-                "cmp byte ptr [rsi + 2], 0x76",
-                "jne 3f",
-                "cmp byte ptr [rsi + 3], 0x5f",
-                "jne 3f",
-                "jmp {driver}",
-                "3:",
-                "jmp r11",
-                "4:",
-                "push rdi",
-                "push rsi",
-                "push rdx",
-                "call {find}",
-                "pop rdx",
-                "pop rsi",
-                "pop rdi",
-                "jmp 2b",
-                real = sym $real,
-                driver = sym $driver,
-                find = sym find_loader,
-            )
-        }
-    };
-}
 
 lookup!(dlsym, REAL_DLSYM, driver_dlsym);
 lookup!(dlvsym, REAL_DLVSYM, driver_dlvsym);

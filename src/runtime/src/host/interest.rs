@@ -13,7 +13,8 @@ use super::operands;
 
 const PAGE_SHIFT: u32 = 12;
 
-/// Pages below the end of the address space of programs, 2^47.
+/// Pages below 2^47, the end of the address space of programs on x86-64. On aarch64 it ends at 2^48, and
+/// two pages, mostly one of a library's and one of nothing, share a bit.
 const PAGES: u64 = 1 << (47 - PAGE_SHIFT);
 
 /// Pages that the smaller map tells apart, where there is no room for the large one.

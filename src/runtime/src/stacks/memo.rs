@@ -17,11 +17,11 @@
 //! calling thread's own stack alone, above its stack pointer. Deliberately absent: walks on other
 //! stacks (coroutines), and those from where a signal has interrupted the thread.
 
-use framehop::x86_64::UnwindRegsX86_64;
-use framehop::{Error, FrameAddress, Unwinder as _};
+use framehop::{Error, FrameAddress};
 use streamsan_wire::{Api, HostCall};
 
-use super::native::{self, Bounds, NativeWalk, OWN_FRAMES, Registers};
+use super::machine::{self, Registers};
+use super::native::{self, Bounds, NativeWalk, OWN_FRAMES};
 use super::objects::Snapshot;
 use super::python::merge::NativeFrame;
 use super::rules::Rules;
@@ -205,8 +205,10 @@ impl Memo {
         if !own || found.0.count == 0 {
             return;
         }
-        // The word below a frame is the return address into it.
-        let distance = (learner.frames[0].stack as u64).wrapping_sub(here.sp + 8) / 8;
+        let NativeFrame { address, stack } = learner.frames[0];
+        let read = |at| native::read_own(here.sp as usize, high, at);
+        let place = machine::return_address_of(stack as u64, address as u64, read);
+        let distance = place.wrapping_sub(here.sp) / 8;
         self.first[usize::from(site.0)] = u16::try_from(distance).unwrap_or(0);
         let Some(tag) = self.tag(high, here, site) else { return };
         let Err(tag @ 1..) = self.follow(high, here, tag) else { return };
@@ -309,18 +311,17 @@ impl Memo {
             // With what it was again: whether its rule is kept, and trying it changes nothing.
             let cache = learner.rules.of(done.at, || bounds.have_room());
             let mut other = |bp: u64, changed: Option<(u64, u64)>| {
-                let Registers { ip, sp, .. } = done.before;
-                let mut registers = UnwindRegsX86_64::new(ip, sp, bp);
+                let mut registers = Registers { bp, ..done.before }.unwinding();
                 let hits = cache.stats().hits();
                 let mut read = |address| match changed {
                     Some((at, word)) if at == address => Ok(word),
                     _ => native::read_own(start, high, address),
                 };
-                let next =
-                    snapshot.unwinder.unwind_frame(done.at, &mut registers, cache, &mut read);
-                let same = End::of(&next) == done.end && registers.sp() == done.after.sp;
+                let next = machine::step(snapshot, done.at, &mut registers, cache, &mut read);
+                let after = Registers::of(&registers);
+                let same = End::of(&next) == done.end && after.sp == done.after.sp;
                 let kept = cache.stats().hits() > hits;
-                (same && kept).then_some(registers.bp())
+                (same && kept).then_some(after.bp)
             };
             if done.end == End::Failed || other(done.before.bp, None).is_none() {
                 needed = true;

@@ -10,6 +10,7 @@
 //! stack and everything else goes on.
 
 mod describe;
+mod machine;
 mod memo;
 mod memory;
 mod native;
@@ -29,7 +30,8 @@ use crate::thread::Thread;
 use python::PythonFrame;
 use python::merge::NativeFrame;
 
-pub(crate) use native::{Bounds, Registers};
+pub(crate) use machine::Registers;
+pub(crate) use native::Bounds;
 pub(crate) use state::Place;
 
 /// Native frames of a stack at most.
@@ -113,7 +115,7 @@ fn capture(thread: &Thread, attachment: &Attachment, mode: StackMode, from: Star
     let bounds = &thread.stack_bounds;
     state.refresh(bounds)?;
     // This function runs until the stack is told, so what lies above here stays.
-    let here = native::here();
+    let here = machine::here();
     let found = match (mode.native, from) {
         (false, _) => state.no_native(),
         (true, Start::Hook(site)) => match state.remembered(bounds, here, site) {
@@ -194,7 +196,7 @@ pub(crate) fn is_below(
         state.refresh(&thread.stack_bounds)?;
         let (snapshot, rules) = state.unwinding.as_mut()?;
         let (bounds, copies) = (&thread.stack_bounds, &mut state.copies);
-        let here = native::here();
+        let here = machine::here();
         let walk = native::walk(snapshot, rules, bounds, here, copies, &mut state.native);
         let callers = &state.native[..walk.count];
         let mut objects = callers.iter().filter_map(|frame| snapshot.find(frame.address - 1));

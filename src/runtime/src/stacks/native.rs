@@ -8,12 +8,11 @@
 //! Code without unwind information is stepped over by its frame pointer. What that leads to is only
 //! believed where it comes to known code again; see [`super::describe`].
 
-use core::arch::asm;
 use core::cell::Cell;
 
-use framehop::x86_64::UnwindRegsX86_64;
-use framehop::{FrameAddress, Unwinder as _};
+use framehop::FrameAddress;
 
+use super::machine::{self, Registers};
 use super::objects::Snapshot;
 use super::python::merge::NativeFrame;
 use super::rules::Rules;
@@ -143,33 +142,6 @@ impl Bounds {
     }
 }
 
-/// Where a walk begins: at a call of this library, or where a thread was interrupted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Registers {
-    pub(crate) ip: u64,
-    pub(crate) sp: u64,
-    pub(crate) bp: u64,
-}
-
-/// The registers of the calling function, whose frame a walk from them begins with.
-#[inline(always)]
-pub(super) fn here() -> Registers {
-    let (ip, sp, bp): (u64, u64, u64);
-    // SAFETY: reads three registers.
-    unsafe {
-        asm!(
-            "lea {ip}, [rip]",
-            "mov {sp}, rsp",
-            "mov {bp}, rbp",
-            ip = out(reg) ip,
-            sp = out(reg) sp,
-            bp = out(reg) bp,
-            options(nomem, nostack, preserves_flags),
-        );
-    }
-    Registers { ip, sp, bp }
-}
-
 /// One step of a walk: the registers before it, and what the unwinder made of them.
 pub(super) struct UnwindStep<'a> {
     pub(super) at: FrameAddress,
@@ -273,27 +245,29 @@ pub(super) fn walk_from(
     mut read: impl FnMut(u64) -> Result<u64, ()>,
     mut watch: impl FnMut(UnwindStep<'_>),
 ) -> NativeWalk {
-    let mut registers = UnwindRegsX86_64::new(start.ip, start.sp, start.bp);
+    let mut registers = start.unwinding();
     let mut at = FrameAddress::from_instruction_pointer(start.ip);
     let mut own = OWN_FRAMES;
     let mut count = 0;
     let cut = loop {
-        let before = plain(&registers);
+        let before = Registers::of(&registers);
         let cache = rules.of(at, || bounds.have_room());
-        let next = snapshot.unwinder.unwind_frame(at, &mut registers, cache, &mut read);
-        watch(UnwindStep { at, before, next: &next, after: plain(&registers) });
+        let next = machine::step(snapshot, at, &mut registers, cache, &mut read);
+        watch(UnwindStep { at, before, next: &next, after: Registers::of(&registers) });
         let address = match next {
             Ok(Some(address)) => address,
             Ok(None) => break false,
             Err(_) => break true,
         };
         // A frame lies above the one that it called.
-        if registers.sp() <= before.sp {
+        let leaves = machine::LEAF_STAYS && !at.is_return_address();
+        if registers.sp() < before.sp || (registers.sp() == before.sp && !leaves) {
             break true;
         }
-        let Some(return_address) = FrameAddress::from_return_address(address) else { break false };
-        at = return_address;
-        let address = address as usize;
+        let Some(place) = machine::followed(snapshot, at, address) else { break false };
+        at = place;
+        // Of an instruction that was interrupted: as if it were called from, see above.
+        let address = at.address_for_lookup() as usize + 1;
         if own > 0 {
             if snapshot.is_own(address) {
                 own -= 1;
@@ -306,9 +280,4 @@ pub(super) fn walk_from(
         count += 1;
     };
     NativeWalk { count, cut }
-}
-
-#[inline(always)]
-fn plain(registers: &UnwindRegsX86_64) -> Registers {
-    Registers { ip: registers.ip(), sp: registers.sp(), bp: registers.bp() }
 }

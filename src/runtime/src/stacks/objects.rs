@@ -11,10 +11,10 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
-use framehop::x86_64::UnwinderX86_64;
-use framehop::{ExplicitModuleSectionInfo, Module, MustNotAllocateDuringUnwind, Unwinder as _};
+use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
 use libc::Elf64_Phdr;
 
+use super::machine::Unwinder;
 use super::sections::{Sections, sections};
 
 /// Objects of a process beyond which the rest has no frames.
@@ -31,8 +31,6 @@ pub(super) struct LoaderCounts {
     pub(super) removed: u64,
 }
 
-pub(super) type Unwinder = UnwinderX86_64<&'static [u8], MustNotAllocateDuringUnwind>;
-
 /// All loaded objects at one moment.
 pub(super) struct Snapshot {
     pub(super) counts: LoaderCounts,
@@ -41,6 +39,9 @@ pub(super) struct Snapshot {
     objects: Vec<Arc<NumberedObject>>,
     /// Our own code.
     own: (usize, usize),
+    /// The code that the kernel gives processes.
+    #[cfg(target_arch = "aarch64")]
+    pub(super) vdso: Option<(usize, usize)>,
 }
 
 /// A loaded object.
@@ -230,7 +231,14 @@ fn read(before: Option<&Snapshot>, numbers: &mut u32) -> Option<Snapshot> {
     let own = objects.iter().find(|object| (object.low..object.high).contains(&own));
     let own = own.map_or((0, 0), |object| (object.low, object.high));
     super::memory::unmap(memory, bytes);
-    Some(Snapshot { counts: listing.counts, unwinder, objects, own })
+    Some(Snapshot {
+        counts: listing.counts,
+        unwinder,
+        own,
+        #[cfg(target_arch = "aarch64")]
+        vdso: objects.iter().find(|it| *it.path == *b"linux-vdso.so.1").map(|it| it.code),
+        objects,
+    })
 }
 
 /// The object of the snapshot before, if it is still that one: nothing was removed meanwhile.

@@ -8,10 +8,9 @@
 //! Invariant: an address stays with its cache, so that it is worked out once, until all caches have
 //! its place taken.
 
-use framehop::x86_64::CacheX86_64;
-use framehop::{FrameAddress, MustNotAllocateDuringUnwind};
+use framehop::FrameAddress;
 
-pub(super) type Cache = CacheX86_64<MustNotAllocateDuringUnwind>;
+use super::machine::Cache;
 
 /// Places of the unwinder's cache: the address modulo this.
 const PLACES: usize = 509;

@@ -5,8 +5,9 @@ use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 use std::sync::Arc;
 
+use super::machine::Registers;
 use super::memo::{HookSite, Learner, Memo};
-use super::native::{self, Bounds, Copies, NativeWalk, Registers};
+use super::native::{self, Bounds, Copies, NativeWalk};
 use super::objects::{self, Snapshot};
 use super::python::PythonFrame;
 use super::python::merge::NativeFrame;

@@ -2,13 +2,15 @@
 //!
 //! Operations are told apart by *site*: allocation, entry point and size class. The first operations
 //! of a site are always fenced, so that a mistake which is made in every step is found there. What
-//! fences take (placing, lifting, faults) is measured by the processor's time stamp counter; once
+//! fences take (placing, lifting, faults) is measured by the processor's counter of ticks; once
 //! that is more than its share of the time since the first fence, sites without a touch are fenced at
 //! half their rate, and again, down to one operation in 64. They regain it where there is time left.
 //!
 //! Sites that find no place of their own in the table share one: none is ever taken for new.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+pub(super) use streamsan_wire::ticks;
 
 use super::memory::Allocation;
 
@@ -31,13 +33,6 @@ struct Time {
 }
 
 static TIME: Time = Time { began: AtomicU64::new(0), spent: AtomicU64::new(0) };
-
-/// The processor's time stamp counter.
-#[inline]
-pub(super) fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction.
-    unsafe { core::arch::x86_64::_rdtsc() }
-}
 
 /// Fences took the time since `start`. May be called by a signal handler.
 #[inline]

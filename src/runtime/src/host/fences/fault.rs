@@ -6,23 +6,32 @@
 //! The record is published before the fence is lifted, so that no wait of another thread comes
 //! between the two.
 
-use core::arch::naked_asm;
 use core::ptr;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use streamsan_wire::{HostCall, RecordedMode, Unwatched};
+use streamsan_wire::{HostCall, RecordedMode, Unwatched, page_bytes};
 
 use super::super::publish;
 use super::table::{Claim, Fault, TABLE};
-use super::{budget, memory, signals, storm};
+use super::{budget, memory, storm};
 use crate::stacks::{self, Registers};
 use crate::thread::{self, Thread};
 use crate::{attach, images, resolve, system_call};
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+use aarch64 as machine;
+#[cfg(target_arch = "x86_64")]
+use x86_64 as machine;
+
+pub(super) use machine::{RESTORE, enter};
+
 /// `si_code`: a mapping that does not allow it.
 const ACCESS_ERROR: i32 = 2;
-/// In the page fault's error code: it was a write.
-const WRITE: i64 = 2;
 
 /// Looks at an address without a fence before the fault counts as not ours.
 const LOOKS: u32 = 4;
@@ -31,9 +40,8 @@ const LOOKS: u32 = 4;
 const MOST_OF_DRIVER: u64 = 16;
 
 const STACKS: usize = 64;
-/// Bytes of a stack; a guard page lies below. Unoptimised code takes more.
+/// Bytes of a stack, a multiple of every page; a guard page lies below. Unoptimised code takes more.
 const STACK: usize = if cfg!(debug_assertions) { 512 << 10 } else { 64 << 10 };
-const GUARD: usize = 4096;
 
 const FREE: u64 = 0;
 const TAKEN: u64 = 1;
@@ -41,12 +49,17 @@ static TAKEN_STACKS: [AtomicU64; STACKS] = [const { AtomicU64::new(FREE) }; STAC
 /// Where the stacks are; made when the handler is installed.
 static STACKS_AT: AtomicUsize = AtomicUsize::new(0);
 
+/// Bytes of a stack with its guard page.
+fn stride() -> usize {
+    STACK + page_bytes() as usize
+}
+
 /// Asks for the stacks, with the first fence.
 pub(super) fn make_stacks() {
     if STACKS_AT.load(Ordering::Acquire) != 0 {
         return;
     }
-    let bytes = STACKS * (STACK + GUARD);
+    let bytes = STACKS * stride();
     // SAFETY: a fresh private mapping, whose guard pages are taken away again.
     unsafe {
         let start = libc::mmap(
@@ -61,8 +74,8 @@ pub(super) fn make_stacks() {
             return;
         }
         for index in 0..STACKS {
-            let guard = start as u64 + (index * (STACK + GUARD)) as u64;
-            system_call::raw(libc::SYS_mprotect, [guard, GUARD as u64, 0, 0, 0, 0]);
+            let guard = start as u64 + (index * stride()) as u64;
+            system_call::raw(libc::SYS_mprotect, [guard, page_bytes(), 0, 0, 0, 0]);
         }
         STACKS_AT.store(start as usize, Ordering::Release);
     }
@@ -76,7 +89,7 @@ extern "C" fn take_stack() -> usize {
     }
     for (index, stack) in TAKEN_STACKS.iter().enumerate() {
         if stack.compare_exchange(FREE, TAKEN, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            return start + (index + 1) * (STACK + GUARD);
+            return start + (index + 1) * stride();
         }
     }
     0
@@ -84,52 +97,9 @@ extern "C" fn take_stack() -> usize {
 
 extern "C" fn give_stack(top: usize) {
     if top != 0 {
-        let index = (top - STACKS_AT.load(Ordering::Acquire)) / (STACK + GUARD) - 1;
+        let index = (top - STACKS_AT.load(Ordering::Acquire)) / stride() - 1;
         TAKEN_STACKS[index].store(FREE, Ordering::Release);
     }
-}
-
-/// The handler that the kernel calls: moves to a stack of ours, and goes on to the program's
-/// handler on the stack that it was delivered on, with our own state closed.
-#[unsafe(naked)]
-pub(super) unsafe extern "C" fn enter() {
-    naked_asm!(
-        "push rbp",
-        "mov rbp, rsp",
-        "push rdi",
-        "push rsi",
-        "push rdx",
-        "push rbx",
-        "call {take}",
-        "mov rbx, rax",
-        "mov rsi, [rbp - 16]",
-        "mov rdx, [rbp - 24]",
-        "mov rdi, rbx",
-        "test rbx, rbx",
-        "jz 2f",
-        "mov rsp, rbx",
-        "2:",
-        "call {fault}",
-        "lea rsp, [rbp - 32]",
-        "mov rdi, rbx",
-        "mov rbx, rax",
-        "call {give}",
-        "mov rax, rbx",
-        "pop rbx",
-        "pop rdx",
-        "pop rsi",
-        "pop rdi",
-        "pop rbp",
-        "test eax, eax",
-        "jz 3f",
-        "jmp {hand_on}",
-        "3:",
-        "ret",
-        take = sym take_stack,
-        fault = sym fault,
-        give = sym give_stack,
-        hand_on = sym signals::hand_on,
-    )
 }
 
 /// Answers whether the fault is not ours.
@@ -139,19 +109,15 @@ extern "C" fn fault(
     context: *mut libc::ucontext_t,
 ) -> u32 {
     // SAFETY: the kernel's own structures.
-    let (code, address, registers) =
-        unsafe { ((*info).si_code, (*info).si_addr() as u64, &(*context).uc_mcontext.gregs) };
+    let (code, address, context) =
+        unsafe { ((*info).si_code, (*info).si_addr() as u64, &(*context).uc_mcontext) };
     if code != ACCESS_ERROR {
         return 1;
     }
     let begin = budget::ticks();
     let errno = thread::errno();
-    let writes = registers[libc::REG_ERR as usize] & WRITE != 0;
-    let at = Registers {
-        ip: registers[libc::REG_RIP as usize] as u64,
-        sp: registers[libc::REG_RSP as usize] as u64,
-        bp: registers[libc::REG_RBP as usize] as u64,
-    };
+    let at = machine::registers(context);
+    let writes = machine::is_write(context);
     let ours = thread::with(|thread| is_ours(thread, address, writes, at, stack != 0));
     thread::set_errno(errno);
     if ours {
@@ -229,16 +195,16 @@ fn touched(
 /// aligned bytes.
 fn instruction(address: u64, writes: bool, ip: u64) -> (RecordedMode, bool) {
     let plain = if writes { RecordedMode::Write } else { RecordedMode::Read };
-    let mut bytes = [0u8; 15];
+    let mut bytes = [0u8; machine::LONGEST];
     let mut len = bytes.len();
     // The next page may not be there.
     while images::memory::read_if_there(ip, &mut bytes[..len]).is_err() {
         len /= 2;
-        if len < 2 {
+        if len < machine::SHORTEST {
             return (plain, false);
         }
     }
-    let (kind, width) = decode(&bytes[..len]);
+    let (kind, width) = machine::decode(&bytes[..len]);
     match kind {
         InstructionKind::Atomic => (RecordedMode::Atomic, true),
         InstructionKind::Move => (plain, address.is_multiple_of(width)),
@@ -246,81 +212,10 @@ fn instruction(address: u64, writes: bool, ip: u64) -> (RecordedMode, bool) {
     }
 }
 
+/// How an instruction uses memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InstructionKind {
     Atomic,
     Move,
     Other,
-}
-
-/// Kind and bytes of the access of an instruction (Intel 64 manual, volume 2).
-fn decode(bytes: &[u8]) -> (InstructionKind, u64) {
-    let (mut locked, mut short, mut repeated, mut wide) = (false, false, false, false);
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            0xf0 => locked = true,
-            0x66 => short = true,
-            0xf2 | 0xf3 => repeated = true,
-            0x26 | 0x2e | 0x36 | 0x3e | 0x64 | 0x65 | 0x67 => {}
-            _ => break,
-        }
-        at += 1;
-    }
-    if let Some(rex @ 0x40..=0x4f) = bytes.get(at) {
-        wide = rex & 8 != 0;
-        at += 1;
-    }
-    let of = |index: usize| bytes.get(at + index).copied().unwrap_or(0);
-    let full = if wide {
-        8
-    } else if short {
-        2
-    } else {
-        4
-    };
-    let extension = of(1) >> 3 & 7;
-    let (kind, width) = match of(0) {
-        0x86 | 0x87 => (InstructionKind::Atomic, if of(0) & 1 == 0 { 1 } else { full }),
-        _ if locked => (InstructionKind::Atomic, full),
-        _ if repeated => (InstructionKind::Other, full),
-        0x88 | 0x8a | 0xc6 | 0x38 | 0x3a | 0x84 => (InstructionKind::Move, 1),
-        0x89 | 0x8b | 0xc7 | 0x39 | 0x3b | 0x85 | 0x63 => (InstructionKind::Move, full),
-        0x80 if extension == 7 => (InstructionKind::Move, 1),
-        0x81 | 0x83 if extension == 7 => (InstructionKind::Move, full),
-        0xf6 if extension == 0 => (InstructionKind::Move, 1),
-        0xf7 if extension == 0 => (InstructionKind::Move, full),
-        0x0f => match of(1) {
-            0xb6 | 0xbe => (InstructionKind::Move, 1),
-            0xb7 | 0xbf => (InstructionKind::Move, 2),
-            _ => (InstructionKind::Other, full),
-        },
-        _ => (InstructionKind::Other, full),
-    };
-    (kind, width)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn instructions_are_told_apart() {
-        for (bytes, expected) in [
-            (&[0x8b, 0x07][..], (InstructionKind::Move, 4)),
-            (&[0x48, 0x89, 0x07], (InstructionKind::Move, 8)),
-            (&[0x66, 0x89, 0x07], (InstructionKind::Move, 2)),
-            (&[0x0f, 0xb6, 0x47, 0x10], (InstructionKind::Move, 1)),
-            (&[0x83, 0x3f, 0x00], (InstructionKind::Move, 4)),
-            // Adds to memory: reads and writes.
-            (&[0x83, 0x07, 0x01], (InstructionKind::Other, 4)),
-            (&[0xf0, 0x48, 0x0f, 0xb1, 0x17], (InstructionKind::Atomic, 8)),
-            (&[0x87, 0x07], (InstructionKind::Atomic, 4)),
-            (&[0xf3, 0xa4], (InstructionKind::Other, 4)),
-            (&[0xc5, 0xfa, 0x6f, 0x06], (InstructionKind::Other, 4)),
-            (&[], (InstructionKind::Other, 4)),
-        ] {
-            assert_eq!(decode(bytes), expected, "{bytes:x?}");
-        }
-    }
 }

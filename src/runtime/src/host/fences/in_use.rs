@@ -9,7 +9,9 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::pages::{PAGE, Pages};
+use streamsan_wire::page_bytes;
+
+use super::pages::Pages;
 
 /// Buffers that are kept; while there are more, nothing is fenced.
 const MOST: usize = 64;
@@ -85,7 +87,7 @@ impl BuffersInUse {
         self.more.load(Ordering::SeqCst) != 0
             || self.buffers.iter().any(|buffer| {
                 let end = buffer.end.load(Ordering::SeqCst);
-                let start = buffer.start.load(Ordering::SeqCst) & !(PAGE - 1);
+                let start = buffer.start.load(Ordering::SeqCst) & !(page_bytes() - 1);
                 end != 0 && pages.meets(start, end)
             })
     }
@@ -105,8 +107,9 @@ mod tests {
     #[test]
     fn what_is_used_is_seen_until_it_is_not() {
         let list = BuffersInUse::new();
-        let page = |at: u64| Pages { start: at * PAGE, end: (at + 1) * PAGE };
-        let number = list.add(PAGE + 8, 2 * PAGE + 1);
+        let bytes = page_bytes();
+        let page = |at: u64| Pages { start: at * bytes, end: (at + 1) * bytes };
+        let number = list.add(bytes + 8, 2 * bytes + 1);
         assert!(list.meets(page(1)) && list.meets(page(2)));
         assert!(!list.meets(page(0)) && !list.meets(page(3)));
         list.remove(number);
@@ -117,8 +120,9 @@ mod tests {
     #[test]
     fn more_buffers_than_have_a_place_count_as_everything() {
         let list = BuffersInUse::new();
-        let numbers: Vec<u32> = (0..=MOST as u64).map(|_| list.add(PAGE, 2 * PAGE)).collect();
-        let far = Pages { start: 100 * PAGE, end: 101 * PAGE };
+        let bytes = page_bytes();
+        let numbers: Vec<u32> = (0..=MOST as u64).map(|_| list.add(bytes, 2 * bytes)).collect();
+        let far = Pages { start: 100 * bytes, end: 101 * bytes };
         assert!(list.meets(far));
         list.remove(*numbers.last().unwrap());
         assert!(!list.meets(far));

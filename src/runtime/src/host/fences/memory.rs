@@ -5,9 +5,8 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use streamsan_wire::LeftAlone;
+use streamsan_wire::{LeftAlone, page_bytes};
 
-use super::pages::PAGE;
 use crate::spin::Spin;
 
 /// Allocations that are kept; memory of further ones is not fenced.
@@ -158,8 +157,8 @@ impl AllocationTable {
             return;
         }
         let Some((id, generation)) = self.take_counts() else { return };
-        self.lowest.fetch_min(start & !(PAGE - 1), Ordering::SeqCst);
-        self.highest.fetch_max(start.saturating_add(len) | (PAGE - 1), Ordering::SeqCst);
+        self.lowest.fetch_min(start & !(page_bytes() - 1), Ordering::SeqCst);
+        self.highest.fetch_max(start.saturating_add(len) | (page_bytes() - 1), Ordering::SeqCst);
         self.version.fetch_add(1, Ordering::SeqCst);
         for index in (at..used).rev() {
             self.copy_row(index, index + 1);
@@ -296,7 +295,8 @@ impl AllocationTable {
         {
             return false;
         }
-        let (start, end) = (start & !(PAGE - 1), ((end.max(1) - 1) | (PAGE - 1)).saturating_add(1));
+        let rest = page_bytes() - 1;
+        let (start, end) = (start & !rest, ((end.max(1) - 1) | rest).saturating_add(1));
         for _ in 0..LOOKS {
             let version = self.version.load(Ordering::SeqCst);
             let used = self.used.load(Ordering::SeqCst) as usize;

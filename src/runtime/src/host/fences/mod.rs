@@ -30,7 +30,7 @@ mod table;
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use streamsan_wire::{Api, Control, Counted, LeftAlone, NotFenced, Unwatched};
+use streamsan_wire::{Api, Control, Counted, LeftAlone, NotFenced, Unwatched, page_bytes};
 
 use self::calls::Class;
 use self::clock::{Clock, SLOTS};
@@ -177,8 +177,8 @@ fn enter(api: Api, words: &[u64], pending: &mut Pending) {
         }
         Class::Free => free(words[0]),
         Class::Register => table::TABLE.drop_range(
-            words[0] & !(pages::PAGE - 1),
-            words[0].saturating_add(words[1]).saturating_add(pages::PAGE),
+            words[0] & !(page_bytes() - 1),
+            words[0].saturating_add(words[1]).saturating_add(page_bytes()),
         ),
         Class::AttachMemory => {
             // It may be the host's from now on.

@@ -1,15 +1,19 @@
 //! Which pages of a range are protected, and the system call that does it.
 
+use streamsan_wire::page_bytes;
+
 use super::budget;
 use super::memory::{Allocation, MemoryKind};
 use crate::system_call;
 
-pub(super) const PAGE: u64 = 4096;
-
-/// Ranges up to so many bytes are fenced as a whole.
+/// Ranges up to so many bytes are fenced as a whole; one page in any case.
 const WHOLE: u64 = 64 << 10;
-/// Bytes at the head of larger ones.
-const HEAD: u64 = 32 << 10;
+
+/// Bytes at the head of larger ranges, a multiple of the page.
+#[inline]
+const fn head_bytes(page: u64) -> u64 {
+    if page > 32 << 10 { page } else { 32 << 10 }
+}
 
 /// Pieces of a fence at most: a fault lifts one.
 pub(super) const PIECES: usize = 4;
@@ -42,11 +46,22 @@ pub(super) fn pieces(
     whole: bool,
     number: u64,
 ) -> ([Pages; PIECES], bool) {
+    pieces_of(page_bytes(), (start, end), allocation.kind, whole, number)
+}
+
+#[inline]
+fn pieces_of(
+    page: u64,
+    (start, end): (u64, u64),
+    kind: MemoryKind,
+    whole: bool,
+    number: u64,
+) -> ([Pages; PIECES], bool) {
     let mut found = [Pages::default(); PIECES];
     let (down, up) =
-        (|at: u64| at & !(PAGE - 1), |at: u64| at.saturating_add(PAGE - 1) & !(PAGE - 1));
+        (|at: u64| at & !(page - 1), |at: u64| at.saturating_add(page - 1) & !(page - 1));
     // The edge pages of registered memory hold other things.
-    let (low, high) = match allocation.kind.is_driver_allocated() {
+    let (low, high) = match kind.is_driver_allocated() {
         true => (down(start), up(end)),
         false => (up(start), down(end)),
     };
@@ -66,25 +81,27 @@ pub(super) fn pieces(
         }
     };
     // Pages that hold other bytes too are pieces of their own.
-    let head = if low < start { low + PAGE } else { low };
+    let head = if low < start { low + page } else { low };
     if high - low <= WHOLE {
-        let tail = (if end < high { high - PAGE } else { high }).max(head.min(high));
+        let tail = (if end < high { high - page } else { high }).max(head.min(high));
         put(low, head.min(high));
         put(head, tail);
         put(tail, high);
         return (found, all);
     }
+    let head_bytes = head_bytes(page);
     put(low, head);
-    put(head, low + HEAD);
-    if allocation.kind != MemoryKind::WriteCombined {
-        let between = (high - PAGE - low - HEAD) / PAGE;
+    put(head, low + head_bytes);
+    if kind != MemoryKind::WriteCombined {
+        let between = (high - page - low - head_bytes) / page;
         // Odd and large: neighbouring numbers lie far apart.
-        let page = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % between.max(1);
+        let post = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % between.max(1);
         if between > 0 {
-            put(low + HEAD + page * PAGE, low + HEAD + (page + 1) * PAGE);
+            let first = low + head_bytes + post * page;
+            put(first, first + page);
         }
     }
-    put(high - PAGE, high);
+    put(high - page, high);
     (found, false)
 }
 
@@ -113,64 +130,80 @@ pub(super) fn protect(pages: Pages, protection: i32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::memory::TABLE;
     use super::*;
 
-    fn allocation(start: u64, kind: MemoryKind) -> Allocation {
-        TABLE.insert(start, 1 << 30, kind);
-        TABLE.find(start).unwrap().unwrap()
-    }
+    /// The pages that systems have.
+    const SIZES: [u64; 3] = [4 << 10, 16 << 10, 64 << 10];
+    const AT: u64 = 1 << 40;
 
-    fn of(start: u64, end: u64, allocation: &Allocation) -> Vec<(u64, u64)> {
-        let (pieces, _) = pieces(start, end, allocation, false, 3);
+    fn of(page: u64, start: u64, end: u64, kind: MemoryKind) -> Vec<(u64, u64)> {
+        let (pieces, _) = pieces_of(page, (start, end), kind, false, 3);
         pieces.iter().filter(|p| p.start < p.end).map(|p| (p.start, p.end)).collect()
     }
 
     #[test]
     fn edge_pages_are_pieces_of_their_own_and_not_those_of_registered_memory() {
-        const AT: u64 = 1 << 40;
-        let pinned = allocation(AT, MemoryKind::Pinned);
-        assert_eq!(of(AT + 8, AT + 12, &pinned), [(AT, AT + PAGE)]);
-        assert_eq!(of(AT, AT + 2 * PAGE, &pinned), [(AT, AT + 2 * PAGE)]);
+        use MemoryKind::{Pinned, Registered};
+        for page in SIZES {
+            assert_eq!(of(page, AT + 8, AT + 12, Pinned), [(AT, AT + page)]);
+            assert_eq!(of(page, AT + 8, AT + 12, Registered), []);
+        }
+        const PAGE: u64 = SIZES[0];
+        assert_eq!(of(PAGE, AT, AT + 2 * PAGE, Pinned), [(AT, AT + 2 * PAGE)]);
         assert_eq!(
-            of(AT + 8, AT + 3 * PAGE + 1, &pinned),
+            of(PAGE, AT + 8, AT + 3 * PAGE + 1, Pinned),
             [(AT, AT + PAGE), (AT + PAGE, AT + 3 * PAGE), (AT + 3 * PAGE, AT + 4 * PAGE)]
         );
         assert_eq!(
-            of(AT + 8, AT + PAGE + 1, &pinned),
+            of(PAGE, AT + 8, AT + PAGE + 1, Pinned),
             [(AT, AT + PAGE), (AT + PAGE, AT + 2 * PAGE)]
         );
-        let registered = allocation(2 * AT, MemoryKind::Registered);
-        assert_eq!(of(2 * AT + 8, 2 * AT + 12, &registered), []);
-        assert_eq!(
-            of(2 * AT + 8, 2 * AT + 3 * PAGE + 1, &registered),
-            [(2 * AT + PAGE, 2 * AT + 3 * PAGE)]
-        );
+        assert_eq!(of(PAGE, AT + 8, AT + 3 * PAGE + 1, Registered), [(AT + PAGE, AT + 3 * PAGE)]);
     }
 
     #[test]
     fn large_ranges_have_posts_at_head_and_tail() {
-        const AT: u64 = 5 << 40;
-        let combined = allocation(AT, MemoryKind::WriteCombined);
-        assert_eq!(
-            of(AT, AT + (1 << 20), &combined),
-            [(AT, AT + HEAD), (AT + (1 << 20) - PAGE, AT + (1 << 20))]
-        );
-        let pinned = allocation(6 << 40, MemoryKind::Pinned);
-        for end in [(6 << 40) + WHOLE + 1, (6 << 40) + (1 << 28)] {
-            let posts = of(6 << 40, end, &pinned);
-            assert_eq!(posts.len(), 3);
-            assert!(posts.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{posts:?}");
-            assert!(posts[2].1 >= end);
+        for page in SIZES {
+            let head = page.max(32 << 10);
+            assert_eq!(
+                of(page, AT, AT + (1 << 20), MemoryKind::WriteCombined),
+                [(AT, AT + head), (AT + (1 << 20) - page, AT + (1 << 20))]
+            );
+            for end in [AT + 4 * WHOLE + 1, AT + (1 << 28)] {
+                let posts = of(page, AT, end, MemoryKind::Pinned);
+                assert_eq!(posts.len(), 3);
+                assert!(posts.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{posts:?}");
+                assert!(posts[2].1 >= end);
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_are_whole_pages_that_do_not_overlap() {
+        use MemoryKind::{Pinned, Registered, WriteCombined};
+        let lengths = (0..19).map(|bits| 1 << bits).chain([40 << 10, 65 << 10, 129 << 10]);
+        for len in lengths {
+            for (page, start) in SIZES.iter().flat_map(|page| [(*page, AT), (*page, AT + 24)]) {
+                for kind in [Pinned, Registered, WriteCombined] {
+                    let found = of(page, start, start + len, kind);
+                    let whole = found.iter().all(|it| it.0 % page == 0 && it.1 % page == 0);
+                    assert!(whole, "{page} {len} {found:x?}");
+                    let ordered = found.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+                    assert!(ordered, "{page} {len} {found:x?}");
+                    if kind == Pinned {
+                        let (first, last) = (found[0].0, found[found.len() - 1].1);
+                        assert!(first <= start && last >= start + len, "{page} {len}");
+                    }
+                }
+            }
         }
     }
 
     #[test]
     fn pages_that_others_share_can_be_left_out() {
-        const AT: u64 = 9 << 40;
-        let pinned = allocation(AT, MemoryKind::Pinned);
+        const PAGE: u64 = SIZES[0];
         let (start, end) = (AT + 8, AT + 3 * PAGE + 1);
-        let (mut found, _) = pieces(start, end, &pinned, false, 0);
+        let (mut found, _) = pieces_of(PAGE, (start, end), MemoryKind::Pinned, false, 0);
         assert!(without_edges(&mut found, start, end));
         let left: Vec<_> = found.iter().filter(|p| p.start < p.end).collect();
         assert_eq!(left, [&Pages { start: AT + PAGE, end: AT + 3 * PAGE }]);

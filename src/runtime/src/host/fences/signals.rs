@@ -119,10 +119,11 @@ fn install() -> bool {
     fault::make_stacks();
     let new = KernelAction {
         handler: entry(),
-        flags: (libc::SA_SIGINFO | libc::SA_ONSTACK) as u64 | SA_RESTORER,
-        restorer: restore as *const () as u64,
+        flags: (libc::SA_SIGINFO | libc::SA_ONSTACK) as u64,
+        restorer: 0,
         mask: u64::MAX,
-    };
+    }
+    .returning();
     let mut old = KernelAction::default();
     // SAFETY: two structures of the kernel's layout; the handler lives as long as the process.
     let result = unsafe { set_action(&new, &mut old) };
@@ -135,10 +136,17 @@ fn install() -> bool {
     true
 }
 
-/// The code that the kernel returns to from a handler. Debuggers know it by these very bytes.
-#[unsafe(naked)]
-unsafe extern "C" fn restore() {
-    core::arch::naked_asm!("mov rax, 15", "syscall")
+impl KernelAction {
+    /// Where a handler returns to, for kernels that do not know it by themselves.
+    fn returning(self) -> Self {
+        match fault::RESTORE {
+            Some(code) => {
+                let restorer = code as *const () as u64;
+                Self { flags: self.flags | SA_RESTORER, restorer, ..self }
+            }
+            None => self,
+        }
+    }
 }
 
 fn keep(new: Disposition) {
@@ -217,11 +225,7 @@ pub(super) extern "C-unwind" fn hand_on(
         return;
     }
     if ignored || kept.handler == libc::SIG_DFL as u64 || (blocked && !sent) {
-        let default = KernelAction {
-            flags: SA_RESTORER,
-            restorer: restore as *const () as u64,
-            ..Default::default()
-        };
+        let default = KernelAction::default().returning();
         // SAFETY: the instruction faults again, or the signal comes again, and ends the process as
         // it would have without us.
         unsafe {

@@ -94,7 +94,8 @@ pub(super) fn is_room(allocation: &Allocation, pieces: &[Pages; PIECES]) -> bool
 /// The memory is no more, and its mapping neither.
 pub(super) fn forget(allocation: &Allocation) {
     if stays_split(allocation.kind) {
-        BORDERS.forget(allocation.start, allocation.end.saturating_add(super::pages::PAGE));
+        BORDERS
+            .forget(allocation.start, allocation.end.saturating_add(streamsan_wire::page_bytes()));
     }
 }
 

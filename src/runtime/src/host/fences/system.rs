@@ -168,22 +168,25 @@ extern "C" fn streamsan_fence_drop(start: u64, len: u64, for_good: bool) {
 
 #[cfg(test)]
 mod tests {
+    use streamsan_wire::page_bytes;
+
     use super::*;
 
     #[test]
     fn only_memory_that_can_be_written_counts() {
-        let bytes = 3 * 4096;
+        let page = page_bytes();
+        let bytes = 3 * page as usize;
         // SAFETY: a fresh mapping, whose middle is made readable only.
         let start = unsafe {
             let prot = libc::PROT_READ | libc::PROT_WRITE;
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             let start = libc::mmap(core::ptr::null_mut(), bytes, prot, flags, -1, 0);
-            libc::mprotect(start.byte_add(4096), 4096, libc::PROT_READ);
+            libc::mprotect(start.byte_add(page as usize), page as usize, libc::PROT_READ);
             start as u64
         };
-        assert!(is_private_and_writable(start, start + 4096));
-        assert!(is_private_and_writable(start + 8192, start + 12288));
-        assert!(!is_private_and_writable(start, start + 12288));
+        assert!(is_private_and_writable(start, start + page));
+        assert!(is_private_and_writable(start + 2 * page, start + 3 * page));
+        assert!(!is_private_and_writable(start, start + 3 * page));
         assert!(!is_private_and_writable(8, 16));
         assert_eq!(line(b"00400000-0040b000 rw-p 0 1:2 3 /x"), Some((0x40_0000, 0x40_b000, true)));
         assert_eq!(line(b"x"), None);

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::hint::black_box;
 
 use super::*;
-use crate::stacks::native::{Copies, here, walk};
+use crate::stacks::machine::here;
+use crate::stacks::native::{Copies, walk};
 use proptest::prelude::*;
 
 /// A thread's memory for stacks.
