@@ -76,7 +76,10 @@ fn stack(detail: &Detail) -> Vec<Text> {
     if stack.frames.is_empty() {
         return Vec::new();
     }
-    let mut lines = vec![plain("  called from")];
+    let operator = stack.torch_operator().map(|operator| format!("  in {operator}"));
+    let operator = operator.map(|line| plain(printable(&line).into_owned()));
+    let mut lines: Vec<Text> = operator.into_iter().collect();
+    lines.push(plain("  called from"));
     lines.extend(stack.frames.iter().map(|frame| {
         let line = format!("    {}", printable(&frame.description(None)));
         if frame.is_own() { bold(line) } else { plain(line) }

@@ -236,7 +236,7 @@ fn document() -> String {
          begins with a bar and its name. A column that holds\nseveral is shaded. They follow issue order \
          and host time; the logical order has no place for them. A thread all of whose\ncalls are \
          issued to streams has no row, and no lines of ranges. The details name all ranges around the \
-         selected call.\n\n\
+         selected call,\nand the operator of PyTorch that made it.\n\n\
          The pane takes the lines that its content needs and leaves the rows what they need; `<` \
          and `>`, or the mouse on its\ntabs, make it shorter and taller, `|` lets it choose again. Where a list or a text does \
          not fit, the headline ends\nwith the place in it, and the legend with the rows that are shown \

@@ -321,4 +321,5 @@ fn the_editor_opens_at_the_programs_own_line() {
     assert!(place.file.ends_with("tests/gpu/programs/torch_unordered.py"), "{place:?}");
     driver.resize((120, 200));
     assert!(driver.text().contains(&format!("torch_unordered.py:{} in consume", place.line)));
+    assert!(driver.text().contains("\n  in aten::add_Tensor"), "the operator of PyTorch");
 }
