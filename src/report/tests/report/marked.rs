@@ -2,6 +2,7 @@
 
 use crate::stacks::{assert_valid, with_report_by};
 use std::path::Path;
+use std::process::Command;
 use streamsan_analysis::analyse;
 use streamsan_model::{
     HostTime, NvtxKind, NvtxRange, OpSeq, ProcessId, ThreadId, Threshold, TraceItem, Verdict,
@@ -37,7 +38,7 @@ fn range(name: &str, begin: usize, end: usize, mark: bool) -> (NvtxRange, [usize
 
 /// The report of the races with these tests.
 fn look<T>(ranges: &[(NvtxRange, [usize; 2])], look: impl FnOnce(Report<'_>) -> T) -> T {
-    let trace = streamsan_text::parse(RACES).unwrap();
+    let trace = streamsan_text::parse(RACES).expect("the races are a trace");
     let analysis = analyse(&trace.items);
     let calls: Vec<OpSeq> = trace.items.iter().filter_map(call).collect();
     with_report_by(RACES, Threshold::Likely, (None, None), |report, operations| {
@@ -181,4 +182,22 @@ fn several_traces_have_one_list_of_tests() {
             assert!(text.contains("A.One, seen once; "), "{text}");
         });
     });
+}
+
+#[test]
+#[ignore = "needs xmllint and a schema of JUnit, whose file STREAMSAN_JUNIT_XSD names"]
+fn junit_with_tests_follows_a_schema() {
+    let schema = std::env::var_os("STREAMSAN_JUNIT_XSD").expect("STREAMSAN_JUNIT_XSD is set");
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("junit-tests.xml");
+    let tests = [
+        range("Copies.First", 0, 1, false),
+        range("no suite", 2, 3, false),
+        range("Copies.Allowed", 4, 5, false),
+        range("*", 4, 4, true),
+        range("Copies.Clean", 5, 5, false),
+    ];
+    std::fs::write(&file, look(&tests, |report| report.render_junit())).unwrap();
+    let mut xmllint = Command::new("xmllint");
+    let output = xmllint.arg("--noout").arg("--schema").arg(&schema).arg(&file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
