@@ -27,16 +27,20 @@ pub(crate) fn read_if_there(address: u64, into: &mut [u8]) -> Result<(), Option<
     let is_refused = matches!(-got as i32, libc::ENOSYS | libc::EPERM);
     match usize::try_from(got) {
         Ok(got) if got == into.len() => Ok(()),
-        // Inside a fence, or in a sandbox or an emulator that does not know the call.
-        _ if (fences::any() || is_refused) && read_past_protection(address, into) => Ok(()),
+        // Inside a fence, or in a sandbox or an emulator that refuses the call.
+        _ if fences::any() || is_refused => match read_past_protection(address, into) {
+            Some(true) => Ok(()),
+            Some(false) => Err(None),
+            None => Err(i32::try_from(-got).ok()),
+        },
         Ok(_) => Err(None),
         Err(_) => Err(i32::try_from(-got).ok()),
     }
 }
 
-/// The same whatever the protection of the pages.
+/// The same whatever the protection of the pages; `None` where that cannot be asked.
 #[cold]
-fn read_past_protection(address: u64, into: &mut [u8]) -> bool {
+fn read_past_protection(address: u64, into: &mut [u8]) -> Option<bool> {
     const MEMORY: &CStr = c"/proc/self/mem";
     let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as u64;
     // SAFETY: a NUL-terminated path; the kernel checks the address and writes into `into` only; the
@@ -45,12 +49,12 @@ fn read_past_protection(address: u64, into: &mut [u8]) -> bool {
         let path = [libc::AT_FDCWD as u64, MEMORY.as_ptr() as u64, flags, 0, 0, 0];
         let file = system_call::raw(libc::SYS_openat, path);
         if file < 0 {
-            return false;
+            return None;
         }
         let at = [file as u64, into.as_mut_ptr() as u64, into.len() as u64, address, 0, 0];
         let got = system_call::raw(libc::SYS_pread64, at);
         system_call::raw(libc::SYS_close, [file as u64, 0, 0, 0, 0, 0]);
-        usize::try_from(got) == Ok(into.len())
+        Some(usize::try_from(got) == Ok(into.len()))
     }
 }
 

@@ -16,11 +16,13 @@ use super::machine::{self, Registers};
 use super::objects::Snapshot;
 use super::python::merge::NativeFrame;
 use super::rules::Rules;
+use crate::images::memory::read_if_there;
 use crate::system_call;
 
 /// Frames of the runtime itself that may lie before the program's.
 pub(super) const OWN_FRAMES: usize = 24;
 
+/// Bytes that are copied at once: no more than the smallest page has.
 const PAGE: usize = 4096;
 
 /// Bytes of stack that making an unwinder may take: about 16 KiB, and several times that where the
@@ -41,14 +43,9 @@ impl Copies {
         let slot = (page / PAGE) % PAGES;
         if self.address[slot] != page {
             self.address[slot] = 0;
-            let local =
-                libc::iovec { iov_base: self.bytes[slot].as_mut_ptr().cast(), iov_len: PAGE };
-            let remote = libc::iovec { iov_base: page as *mut _, iov_len: PAGE };
-            // SAFETY: writes our buffer only; the kernel checks what it reads from.
-            let read = unsafe { copied(&local, &remote, 1) };
-            if read != PAGE as i64 {
-                return Err(());
-            }
+            // SAFETY: words that may hold anything.
+            let bytes = unsafe { self.bytes[slot].align_to_mut::<u8>().1 };
+            read_if_there(page as u64, bytes).map_err(|_| ())?;
             self.address[slot] = page;
         }
         Ok(self.bytes[slot][(address & (PAGE - 1)) / 8])

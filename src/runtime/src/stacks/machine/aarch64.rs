@@ -97,6 +97,11 @@ pub(in crate::stacks) fn here() -> Registers {
 }
 
 /// One step of a walk.
+///
+/// Where a frame is found by the frame pointer, the unwinder asks for a chain of them: it takes the
+/// stack for ended at 0, and for damaged where one does not lie above the other. Code without frame
+/// pointers may keep anything in that register, and what it calls saves that. The return address beside
+/// it is as good, so such a step is made again with another word in the place of the saved register.
 #[inline(always)]
 pub(in crate::stacks) fn step(
     snapshot: &Snapshot,
@@ -106,10 +111,47 @@ pub(in crate::stacks) fn step(
     read: &mut impl FnMut(u64) -> Result<u64, ()>,
 ) -> Result<Option<u64>, Error> {
     if is_trampoline(snapshot, at) {
-        interrupted(registers, read)
-    } else {
-        snapshot.unwinder.unwind_frame(at, registers, cache, read)
+        return interrupted(registers, read);
     }
+    let before = *registers;
+    match snapshot.unwinder.unwind_frame(at, registers, cache, read) {
+        next @ (Ok(None) | Err(Error::FramepointerUnwindingMovedBackwards)) => {
+            *registers = before;
+            unchained(snapshot, at, registers, cache, read).map_or(next, |found| Ok(Some(found)))
+        }
+        next => next,
+    }
+}
+
+/// The step again, as if the saved frame pointer were one. The unwinder reads it second.
+#[cold]
+fn unchained(
+    snapshot: &Snapshot,
+    at: FrameAddress,
+    registers: &mut UnwindRegs,
+    cache: &mut Cache,
+    read: &mut impl FnMut(u64) -> Result<u64, ()>,
+) -> Option<u64> {
+    /// Above every frame.
+    const CHAINED: u64 = u64::MAX - 7;
+    let before = *registers;
+    let mut words = [0; 2];
+    let mut count = 0;
+    let mut chained = |address| {
+        let word = read(address)?;
+        count += 1;
+        if let Some(place) = words.get_mut(count - 1) {
+            *place = word;
+        }
+        Ok(if count == 2 { CHAINED } else { word })
+    };
+    let next = snapshot.unwinder.unwind_frame(at, registers, cache, &mut chained);
+    let found = next.ok().flatten().filter(|_| count == 2 && registers.fp() == CHAINED);
+    match found {
+        Some(_) => registers.set_fp(words[1]),
+        None => *registers = before,
+    }
+    found
 }
 
 /// The place that a step has led to from `at`; `None` for 0.

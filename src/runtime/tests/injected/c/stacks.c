@@ -111,6 +111,19 @@ static void handler(int number) {
     middle(1);
 }
 
+#ifdef __aarch64__
+/* stp x29, x30, [sp, #-16]!; what follows; blr x1; ldp x29, x30, [sp], #16; ret: code without unwind
+   information. The argument stays in x0. */
+#define CODE(frame) {0xfd, 0x7b, 0xbf, 0xa9, frame, 0x20, 0x00, 0x3f, 0xd6, \
+                     0xfd, 0x7b, 0xc1, 0xa8, 0xc0, 0x03, 0x5f, 0xd6}
+#define FRAME(a, b, c, d) a, b, c, d
+/* mov x29, sp */
+static const unsigned char with_frame[] = CODE(FRAME(0xfd, 0x03, 0x00, 0x91));
+/* mov x29, xzr: its frame cannot be found. */
+static const unsigned char without_frame[] = CODE(FRAME(0xfd, 0x03, 0x1f, 0xaa));
+/* mov x29, #-16: its frame seems to be elsewhere. */
+static const unsigned char wild_frame[] = CODE(FRAME(0xfd, 0x01, 0x80, 0x92));
+#else
 /* push rbp; mov rbp, rsp; call [rsi]; pop rbp; ret: code without unwind information. The argument
    stays in rdi. */
 static const unsigned char with_frame[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0xc3};
@@ -119,12 +132,14 @@ static const unsigned char without_frame[] = {0x55, 0x31, 0xed, 0xff, 0xd6, 0x5d
 /* push rbp; mov rbp, -16; call [rsi]; pop rbp; ret: its frame seems to be elsewhere. */
 static const unsigned char wild_frame[] = {0x55, 0x48, 0xc7, 0xc5, 0xf0, 0xff,
                                            0xff, 0xff, 0xff, 0xd6, 0x5d, 0xc3};
+#endif
 
 static NOINLINE void generated(const unsigned char *code, size_t bytes) {
     ENTER;
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
                       -1, 0);
     memcpy(page, code, bytes);
+    __builtin___clear_cache((char *)page, (char *)page + bytes);
     ((void (*)(unsigned long long, void (*)(unsigned long long)))page)(1, middle);
     LEAVE;
 }
@@ -177,7 +192,8 @@ int main(int argc, char **argv) {
     } else if (!strcmp(what, "little")) {
         pthread_attr_t least;
         pthread_attr_init(&least);
-        pthread_attr_setstacksize(&least, 32 << 10);
+        long smallest = sysconf(_SC_THREAD_STACK_MIN);
+        pthread_attr_setstacksize(&least, smallest < 32 << 10 ? 32 << 10 : smallest);
         pthread_t id;
         pthread_create(&id, &least, bare, NULL);
         pthread_join(id, NULL);
