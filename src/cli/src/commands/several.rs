@@ -69,7 +69,7 @@ pub(super) fn judge_all(
     });
     warn_of_large_images(&too_large.into_iter().collect::<Vec<_>>());
     if unread.len() == files.len() {
-        unread.iter().for_each(|error| warn(error));
+        unread.iter().for_each(warn);
         return None;
     }
     several.finish()

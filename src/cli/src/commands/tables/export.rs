@@ -68,7 +68,7 @@ pub(in crate::commands) fn export_tables(options: &ExportOptions) -> Result<Exit
     {
         return Err(error);
     }
-    failures.iter().for_each(|error| warn(error));
+    failures.iter().for_each(warn);
     Ok(failures.first().map_or(ExitCode::SUCCESS, Error::exit_code))
 }
 
