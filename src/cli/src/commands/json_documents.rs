@@ -94,6 +94,7 @@ fn documents_of_the_corpus_follow_the_schemas() {
                         threshold: threshold(),
                         suppressions: None,
                         json: true,
+                        view: false,
                     };
                     let document = Comparison::of(&two).expect("both are read").as_json();
                     hold(&diff, "diff", trace, &document);
