@@ -165,20 +165,20 @@ impl State {
     }
 
     /// The position on the screen's axis of a position of a trace.
-    pub(crate) fn to_screen(&self, trace: usize, axis: Axis, at: u64) -> u64 {
+    pub(crate) fn position_on_screen(&self, trace: usize, axis: Axis, at: u64) -> u64 {
         let scale = self.views.get(&axis).map_or(0, |view| view.scale);
         at.saturating_add(self.alignment.in_columns(trace, axis, scale))
     }
 
     /// The position in a trace of one on the screen's axis; its begin, where that lies before it.
-    pub(super) fn from_screen(&self, trace: usize, axis: Axis, at: u64) -> u64 {
+    pub(super) fn position_in_trace(&self, trace: usize, axis: Axis, at: u64) -> u64 {
         let scale = self.views.get(&axis).map_or(0, |view| view.scale);
         at.saturating_sub(self.alignment.in_columns(trace, axis, scale))
     }
 
     /// The position of an operation on an axis of the screen.
     pub(crate) fn position_on(&self, axis: Axis, spot: &Spot) -> Option<u64> {
-        Some(self.to_screen(spot.trace, axis, spot.place.on(axis)?))
+        Some(self.position_on_screen(spot.trace, axis, spot.place.on(axis)?))
     }
 
     /// The column of an operation, if it is on the screen.

@@ -89,7 +89,8 @@ impl State {
                     let target = match cell {
                         Some(cell) => Target::Op(OpRef { trace: lane.trace, g: cell.first }),
                         None => {
-                            let at = self.from_screen(lane.trace, axis, grid.position(column));
+                            let at =
+                                self.position_in_trace(lane.trace, axis, grid.position(column));
                             Target::Nearest { lane, axis, at }
                         }
                     };

@@ -72,7 +72,7 @@ impl State {
         let (Some(lane), Some(view)) = (self.selected_lane_ref(), self.view()) else { return };
         let at = self.focus_position().unwrap_or_else(|| view.middle());
         let axis = view.axis;
-        let at = self.from_screen(lane.trace, axis, at);
+        let at = self.position_in_trace(lane.trace, axis, at);
         self.select(Target::Nearest { lane, axis, at });
     }
 

@@ -52,7 +52,7 @@ fn draw_columns(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
             true => Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
             false => theme.dim(),
         };
-        put(buffer, area, at, &name, style);
+        put(buffer, area, at, name, style);
         at = at.saturating_add(width.max(name.len()) as u16 + 1);
     }
 }

@@ -25,8 +25,8 @@ const AFTER: &str = "stream copy nonblocking\nstream work nonblocking\nevent E\n
      launch copy pour w:B\nlaunch work drink r:B\nlaunch copy paint w:C\nlaunch work look r:C\n\
      launch work rest\n";
 
-struct Both {
-    pair: Pair,
+pub(crate) struct Both {
+    pub(crate) pair: Pair,
     sources: [Vec<Source>; 2],
     size: (u16, u16),
 }
@@ -49,7 +49,7 @@ impl Both {
         both
     }
 
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         for _ in 0..200 {
             let mut asked = false;
             for side in [0, 1] {
@@ -83,7 +83,13 @@ impl Both {
         self.drawn(Theme::default())
     }
 
-    fn drawn(&self, theme: Theme) -> Buffer {
+    pub(crate) fn resize(&mut self, size: (u16, u16)) {
+        self.size = size;
+        self.pair.resize(size.0, size.1);
+        self.settle();
+    }
+
+    pub(crate) fn drawn(&self, theme: Theme) -> Buffer {
         let area = Rect { x: 0, y: 0, width: self.size.0, height: self.size.1 };
         let mut buffer = Buffer::empty(area);
         render_pair(&self.pair, theme, area, &mut buffer);
@@ -155,7 +161,13 @@ fn changes(findings: &[Vec<Finding>; 2]) -> Changes {
 }
 
 fn both(folder: &tempfile::TempDir, size: (u16, u16)) -> Both {
-    Both::open(folder.path(), [BEFORE, AFTER], size)
+    two_sides(folder, size, false)
+}
+
+/// Before and after the fix; or after it, and a trace of something else.
+pub(crate) fn two_sides(folder: &tempfile::TempDir, size: (u16, u16), other: bool) -> Both {
+    let texts = if other { [AFTER, "launch s1 lone w:A\n"] } else { [BEFORE, AFTER] };
+    Both::open(folder.path(), texts, size)
 }
 
 #[test]
@@ -165,7 +177,7 @@ fn both_sides_are_on_the_screen() {
         let both = both(&folder, size);
         let [a, b] = both.pair.areas();
         // Beside each other where the screen is wide, else above each other; nothing is lost.
-        assert_eq!(a.width == b.width, true);
+        assert_eq!(a.width, b.width);
         match size.0 >= 100 {
             true => assert!(a.y == b.y && a.right() < b.x && b.right() == size.0, "{a:?} {b:?}"),
             false => {

@@ -1,9 +1,12 @@
 //! Random keys, sizes and clicks: nothing panics, and nothing leaves the trace.
 
 use crate::driver::Driver;
+use crate::pair::{Both, two_sides};
+use crate::ranks::ranks;
 use crate::trace::Shape;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use proptest::prelude::*;
+use streamsan_tui::state::Viewport;
 use streamsan_tui::{Glyphs, Palette, TABLE, Theme};
 
 #[derive(Clone, Debug)]
@@ -65,8 +68,7 @@ fn check(driver: &Driver) {
     }
 }
 
-fn run(shape: Shape, inputs: &[Input]) {
-    let mut driver = Driver::new(shape, 80, 24);
+fn run(mut driver: Driver, inputs: &[Input]) {
     check(&driver);
     for input in inputs {
         match *input {
@@ -92,6 +94,34 @@ fn run(shape: Shape, inputs: &[Input]) {
     }
 }
 
+fn run_pair(mut both: Both, inputs: &[Input]) {
+    for input in inputs {
+        match *input {
+            Input::Key(code, control) => {
+                let control = control && code != KeyCode::Char('c');
+                let modifiers = if control { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
+                both.pair.key(KeyEvent::new(code, modifiers));
+                both.settle();
+            }
+            Input::Mouse(kind, x, y, shift) => {
+                both.pair.mouse(mouse(kind, x, y, shift));
+                both.settle();
+            }
+            Input::Resize(width, height) => both.resize((width, height)),
+            Input::Hasty(code) => both.pair.key(KeyEvent::new(code, KeyModifiers::NONE)),
+        }
+        let [a, b] = &both.pair.sides;
+        for (axis, view) in &a.views {
+            assert!(view.is_inside(), "{view:?}");
+            let window = |view: &Viewport| (view.start, view.scale, view.columns);
+            if let Some(other) = b.views.get(axis) {
+                assert_eq!(window(view), window(other), "{input:?} {axis:?}");
+            }
+        }
+        both.drawn(Theme::default());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() })]
 
@@ -102,7 +132,24 @@ proptest! {
         times: bool,
         inputs in prop::collection::vec(input(), 1..150),
     ) {
-        run(Shape { rounds, races, times }, &inputs);
+        run(Driver::new(Shape { rounds, races, times }, 80, 24), &inputs);
+    }
+
+    #[test]
+    fn several_traces_stay_where_they_can_be_found(
+        inputs in prop::collection::vec(input(), 1..100),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        run(ranks(folder.path(), (80, 24)), &inputs);
+    }
+
+    #[test]
+    fn both_sides_have_one_window(
+        other: bool,
+        inputs in prop::collection::vec(input(), 1..100),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        run_pair(two_sides(&folder, (120, 40), other), &inputs);
     }
 }
 

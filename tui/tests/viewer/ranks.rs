@@ -34,7 +34,7 @@ fn write(folder: &Path, rank: usize) -> Reader {
     trace::write(&folder, shape(rank))
 }
 
-fn ranks(folder: &Path, size: (u16, u16)) -> Driver {
+pub(crate) fn ranks(folder: &Path, size: (u16, u16)) -> Driver {
     let traces = (0..3).map(|rank| (write(folder, rank), label(rank))).collect();
     Driver::over_several(traces, size)
 }

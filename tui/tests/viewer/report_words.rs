@@ -156,7 +156,7 @@ fn races_known_in_libraries_count_for_nothing() {
         driver.keys("2");
         let text = driver.text();
         assert!(text.contains(counted), "{text}");
-        assert_eq!(text.contains(" known  likely "), known, "{text}");
+        assert_eq!(text.contains(" known    likely "), known, "{text}");
         // Which of the two comes first is the trace's matter.
         let mut told = String::new();
         for _ in 0..2 {
