@@ -9,6 +9,8 @@ mod driver;
 #[cfg(test)]
 mod filters;
 #[cfg(test)]
+mod keys_seen;
+#[cfg(test)]
 mod live;
 #[cfg(test)]
 mod pair;
