@@ -121,9 +121,11 @@ pub(crate) fn memory_file(length: u64) -> Option<OwnedFd> {
     if length > limit {
         return None;
     }
+    // By its number: glibc has the function since 2.27 only.
     // SAFETY: a terminated name; a descriptor that is not negative is ours alone.
     let file = unsafe {
-        let made = libc::memfd_create(c"streamsan-sim".as_ptr(), libc::MFD_CLOEXEC);
+        let name = c"streamsan-sim".as_ptr();
+        let made = libc::syscall(libc::SYS_memfd_create, name, libc::MFD_CLOEXEC) as i32;
         (made >= 0).then(|| OwnedFd::from_raw_fd(made))?
     };
     File::from(file.try_clone().ok()?).set_len(length).ok()?;
@@ -165,8 +167,9 @@ pub(crate) fn cpu_time_of_others() -> Duration {
 /// Whether every thread of the process but the caller sleeps, so that none can be about to read
 /// or write memory of its own accord.
 pub(crate) fn other_threads_sleep() -> bool {
+    // By its number: glibc has the function since 2.30 only.
     // SAFETY: gettid takes nothing and cannot fail.
-    let this = unsafe { libc::gettid() }.to_string();
+    let this = unsafe { libc::syscall(libc::SYS_gettid) }.to_string();
     let Ok(tasks) = fs::read_dir("/proc/self/task") else { return false };
     let mut listed = 0;
     let all = tasks.flatten().inspect(|_| listed += 1).all(|task| {
