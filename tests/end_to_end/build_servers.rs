@@ -234,7 +234,7 @@ fn described() {
     for name in inputs.iter().chain(&outputs) {
         assert!(github.contains(&format!("| `{name}` |")), "{name} is missing in docs/ci.md");
     }
-    let inputs = names(".gitlab/streamsan.yml", "\n  inputs:", 4);
+    let inputs = names("docs/gitlab.yml", "\n  inputs:", 4);
     assert!(inputs.len() > 8, "{inputs:?}");
     for name in inputs {
         assert!(gitlab.contains(&format!("| `{name}` |")), "{name} is missing in docs/ci.md");
@@ -252,7 +252,7 @@ fn gitlab_job() {
         fs::write(&file, inputs.to_string()).expect("there is room");
         let mut job = command(&scratch, &folder, "python3");
         job.arg(repository("tests/runners/steps/gitlab.py"));
-        job.arg(repository(".gitlab/streamsan.yml")).arg(file).arg(&folder);
+        job.arg(repository("docs/gitlab.yml")).arg(file).arg(&folder);
         scratch.finish(&mut job)
     };
     let inputs = |variant: &str, sum: &str| {
